@@ -1,4 +1,4 @@
-"""What the packages import from outside is declared, so that an installation has it whatever its dependencies need."""
+"""Imports from outside are declared dependencies, so that every installation has them."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""canaille as somebody would set it up for frost, on the loopback. Its pages are the package's own.
+"""canaille, set up for frost on the loopback. Its pages are the package's own.
 
     python canaille_server.py '{"people": {"NAME": {"email": …}}, "password": "…", "redirect": "http://127.0.0.1:PORT/…"}'
 

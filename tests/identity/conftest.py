@@ -28,15 +28,15 @@ def serving(oidc_folder: Path, demo_platform: Path) -> Iterator[tuple[OidcProvid
 
 @pytest.fixture
 def provider(serving: tuple[OidcProvider, Site]) -> OidcProvider:
-    """As it began, whatever another test told it."""
+    """The provider with its first settings."""
     serving[0].as_it_began()
     return serving[0]
 
 
 @pytest.fixture
 def site(serving: tuple[OidcProvider, Site], provider: OidcProvider) -> Iterator[Site]:
-    """The platform, and a home in which nobody was ever signed in."""
-    with serving[1].somebody():
+    """The platform, and a home without a session."""
+    with serving[1].new_home():
         yield serving[1]
 
 
@@ -48,7 +48,7 @@ def second_provider(oidc_folder: Path) -> Iterator[OidcProvider]:
 
 @pytest.fixture
 def own_site(second_provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
-    with closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site, site.somebody():
+    with closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site, site.new_home():
         yield site
 
 
@@ -57,7 +57,7 @@ def elsewhere(provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
     """A platform whose audience is not one that the provider has tokens for."""
     with (
         closing(Site(demo_platform, provider.issuer, "--audience", "https://unknown.example")) as site,
-        site.somebody(),
+        site.new_home(),
     ):
         yield site
 
@@ -73,7 +73,7 @@ def canaille() -> Iterator[Canaille]:
 
 @pytest.fixture(scope="module")
 def canaille_serving(canaille: Canaille, demo_platform: Path) -> Iterator[Site]:
-    """A platform that is told what canaille's tokens do not say."""
+    """A platform that assumes the claims which canaille's tokens lack."""
     words = ("--audience", "frost-cli", "--assume", "email_verified,auth_time")
     with closing(Site(demo_platform, canaille.issuer, *words)) as site:
         yield site
@@ -81,5 +81,5 @@ def canaille_serving(canaille: Canaille, demo_platform: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def canaille_site(canaille_serving: Site) -> Iterator[Site]:
-    with canaille_serving.somebody():
+    with canaille_serving.new_home():
         yield canaille_serving

@@ -45,7 +45,7 @@ class OidcProvider:
         self.issuer: str = self._answer()["issuer"]
 
     def tell(self, **what: Any) -> None:
-        """Change it while it serves; what there is stands in `server.mjs`."""
+        """Change the settings of `server.mjs` while it serves."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps(what) + "\n")
         self._process.stdin.flush()
@@ -217,7 +217,7 @@ class Site:
         return Browser().open(f"{query['redirect_uri']}?{sent}")
 
     @contextmanager
-    def somebody(self) -> Iterator[Home]:
+    def new_home(self) -> Iterator[Home]:
         self.home = Home()
         self._before = len(Path(self._log.name).read_text())
         try:

@@ -82,7 +82,7 @@ def test_a_counterexample_has_a_region_that_exists_if_there_is_one() -> None:
     assert regions(rules(allow("compute:instances:read")), both) == [("*", None, False)]
 
 
-# Few rules of which each doubles what must be told apart
+# Few rules, each of which doubles the number of classes of requests
 
 WORDS = [f"confidential-{number:02}-project" for number in range(30)]
 BY_TAG = [{"constraints": {"like": {"frn:resourceTag/env": f"*{word}*"}}} for word in WORDS]

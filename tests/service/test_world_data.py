@@ -45,7 +45,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def allowed(role: Role) -> set[str]:
-    """The operations a role's rules allow, whatever their constraints say."""
+    """Return the operations that a role's rules allow, without their constraints."""
     granted: dict[str, set[str]] = {"allow": set(), "deny": set()}
     for rule in role.document["rules"]:
         granted[rule["access"]] |= {o.name for o in operations() if any(matches(p, o.name) for p in rule["operations"])}
