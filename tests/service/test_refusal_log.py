@@ -68,6 +68,12 @@ def test_the_first_is_an_entry_at_once_and_the_others_are_one(database: Database
     assert entries(database) == [("r0", refused), ("r4", {**refused, "repeated": 4})]
     log.flush()
     assert len(entries(database)) == 2
+    # Counts are written at the stop, and later refusals one by one.
+    record(log, 3)
+    log.close()
+    assert repeated(database) == [1, 4, 1, 2]
+    record(log, 2)
+    assert repeated(database) == [1, 4, 1, 2, 1, 1]
 
 
 def test_different_refusals_are_entries_of_their_own(database: Database, log: RefusalLog) -> None:
@@ -106,14 +112,6 @@ def test_counts_are_written_in_time_without_a_further_refusal(database: Database
         until(lambda: not log._counts)
     writer.stop()
     assert repeated(database) == [1, 1, 1, 1]
-
-
-def test_counts_are_written_at_the_stop(database: Database, log: RefusalLog) -> None:
-    record(log, 3)
-    log.close()
-    assert repeated(database) == [1, 2]
-    record(log, 2)
-    assert repeated(database) == [1, 2, 1, 1]
 
 
 def test_no_refusal_is_lost_while_the_log_takes_no_entry(database: Database, log: RefusalLog) -> None:

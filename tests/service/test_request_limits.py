@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 
 import pytest
 from sqlalchemy import event, select
@@ -17,7 +18,7 @@ from tests.homes import Answer
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.conftest import KINDS, DemoUrl
+from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.inside import READ_ONLY, every_connection
 from tests.service.running import OWNER, Running
 
@@ -25,10 +26,9 @@ SECOND = 1_000_000  # in microseconds
 
 
 @pytest.fixture
-def sqlite(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
-    opened = Database(new_database_url("sqlite", True))
-    yield opened
-    opened.close()
+def sqlite(new_database_url: NewDatabaseUrl) -> Iterator[Database]:
+    with closing(Database(new_database_url("sqlite", True))) as database:
+        yield database
 
 
 class Clocks:
@@ -55,12 +55,11 @@ def limits(clocks: Clocks, sqlite: Database) -> LocalLimits:
 
 
 def is_counted(limits: RequestLimits, per_minute: int, name: str = "a key", requests: int = 1) -> bool:
-    try:
+    with suppress(RateLimited):
         if not limits.take(name, per_minute, requests):
             limits.renew(name, per_minute, requests)
-    except RateLimited:
-        return False
-    return True
+        return True
+    return False
 
 
 def stored(database: Database) -> dict[str, int]:
@@ -114,13 +113,13 @@ def test_the_allowance_continues_after_a_restart(sqlite: Database, limits: Local
     assert is_counted(clocks.start(sqlite), 1, "other")
 
 
-@pytest.mark.parametrize("step", [-3_600, 3_600])
-def test_a_clock_step_changes_nothing_in_a_running_process(limits: LocalLimits, clocks: Clocks, step: int) -> None:
+def test_a_clock_step_changes_nothing_in_a_running_process(limits: LocalLimits, clocks: Clocks) -> None:
     assert [is_counted(limits, 2) for _ in range(3)] == [True, True, False]
-    clocks.wall += step * SECOND
-    assert not is_counted(limits, 2)
-    clocks.forward(30 * SECOND)
-    assert [is_counted(limits, 2) for _ in range(2)] == [True, False]
+    for step in (-3_600, 7_200):
+        clocks.wall += step * SECOND
+        assert not is_counted(limits, 2)
+        clocks.forward(30 * SECOND)
+        assert [is_counted(limits, 2) for _ in range(2)] == [True, False]
 
 
 def test_a_counted_request_needs_no_statement(sqlite: Database, limits: LocalLimits, clocks: Clocks) -> None:
