@@ -20,11 +20,11 @@ LONGEST = (
     "tests/service",
     "tests/policy",
 )
-"""Where tests take long, the longest first: at the end two workers then have short files left, and none waits."""
+"""The longest tests, in the order of their start, so that at the end all workers have short files."""
 
 
 def pytest_configure() -> None:
-    # Begun in the background of a script, the suite is told to ignore Ctrl-C, and would hand that on to what it tests.
+    # In the background of a script, a process ignores Ctrl-C, and its children inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -50,11 +50,11 @@ def demo_platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         assert home.frost("whoami").code == 0
         assert home.frost("platform", "stop").code == 0
-        kept = tmp_path_factory.mktemp("demo") / "platform"
-        shutil.copytree(home.platform_dir, kept, ignore=shutil.ignore_patterns("*.sock", "*.lock", "*.log"))
+        folder = tmp_path_factory.mktemp("demo") / "platform"
+        shutil.copytree(home.platform_dir, folder, ignore=shutil.ignore_patterns("*.sock", "*.lock", "*.log"))
     finally:
         home.remove()
-    return kept
+    return folder
 
 
 def opened(demo_platform: Path, *, forked: bool = True, **variables: str) -> Home:
@@ -68,9 +68,9 @@ def opened(demo_platform: Path, *, forked: bool = True, **variables: str) -> Hom
 
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:
-    """A machine with the demo world; its platform starts with the first command, nobody is signed in yet.
+    """A machine with the demo world, without a session; its platform starts with the first command.
 
-    Sandbox is still being provisioned: with the pace of the tests it is done within seconds.
+    Sandbox is provisioned within seconds.
     """
     home = opened(demo_platform)
     yield home

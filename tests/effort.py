@@ -1,4 +1,4 @@
-"""How much work something is, in measures of the machine's own: a bound in seconds would fail on a slow one."""
+"""Measures work in units of the same machine, because a bound in seconds fails on a slow one."""
 
 import gc
 import statistics
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 def effort(work: Callable[[], T]) -> tuple[T, float]:
-    """What `work` answers, and its processor time in times that of counting to a hundred thousand, in the same run.
+    """Return the result of `work`, and its processor time divided by that of counting to a hundred thousand.
 
-    What it is good for is to tell work that grows with what it is given from work that explodes. The bounds
-    are ten times what was seen, and what they keep out takes a thousand times as long, or for ever.
+    It distinguishes linear from exponential work: the bounds of tests are ten times the usual value, and a fault takes
+    a thousand times as long.
     """
-    # A collection walks the objects of every test before this one, and other threads are not this work.
+    # A collection visits the objects of all tests before this one.
     gc.collect()
     gc.disable()
     try:
@@ -28,9 +28,9 @@ def effort(work: Callable[[], T]) -> tuple[T, float]:
 
 
 def take_as_long(ask: Callable[[str], object], questions: Iterable[str], times: int) -> bool:
-    """Whether of these questions, asked in turn so many times, none takes a third longer than another.
+    """Return whether no question, asked in turn so many times, takes a third longer than another.
 
-    Measured again when one does: what a question costs shows three times, what else the machine did does not.
+    A difference is measured three times, because other programs also cause one.
     """
     return any(_apart(ask, questions, times) < 1.3 for _ in range(3))
 

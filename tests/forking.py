@@ -1,9 +1,8 @@
-"""Processes of frost that begin with their modules loaded: each is forked from one that has done nothing else.
+"""Processes of frost that start with their modules loaded, forked from a process that only imports.
 
-A command or a platform begun here is a process of its own, with its own arguments, environment, folder, files and
-signals, and runs what `python -m tui` or `python -m service` runs; what it does without is the half second of imports.
-So it serves every test but those about the start of a process, the interpreter, and what is loaded when: they have
-theirs from `subprocess` or `tests.terminal`.
+A command or a platform started here is a process with its own arguments, environment, folder, files and signals. It
+runs the same code as `python -m tui` or `python -m service` without half a second of imports. Tests about the start of
+a process, the interpreter and the order of imports use `subprocess` or `tests.terminal`.
 """
 
 import atexit
@@ -22,14 +21,12 @@ from pathlib import Path
 from typing import IO, Any
 
 NURSERY = "NURSERY"
-"""In the environment of a command: the socket where the platform that it starts is forked; without it, it is
-executed."""
+"""The environment variable with the socket where a command's platform is forked; without it, it is executed."""
 _LENGTH = 4  # bytes before a message
-_INTERPRETERS_OWN = ("PYTHON", "LC_", "LANG")
 
 
 class Forked:
-    """A process that was forked for us; what `subprocess.Popen` has of waiting and signals, with the same meaning."""
+    """A forked process with the methods of `subprocess.Popen` for waiting and signals."""
 
     def __init__(
         self,
@@ -45,14 +42,14 @@ class Forked:
         self.returncode: int | None = None
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._line.connect(str(nursery))
-        wish = [program, list(arguments), dict(environment), folder, session]
-        content = json.dumps(wish).encode("utf-8", "surrogateescape")
+        order = [program, list(arguments), dict(environment), folder, session]
+        content = json.dumps(order).encode("utf-8", "surrogateescape")
         socket.send_fds(self._line, [len(content).to_bytes(_LENGTH, "big")], list(files))
         self._line.sendall(content)
         self.pid = int.from_bytes(_exactly(self._line, _LENGTH), "big")
 
     def poll(self) -> int | None:
-        """How it ended; None while it runs. Negative: the signal that ended it."""
+        """Return the exit status, negative for a signal; None while it runs."""
         return self._status(0)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -82,23 +79,17 @@ class Forked:
 
 
 def run(
-    program: str,
-    arguments: Sequence[str],
-    *,
-    stdin: bytes,
-    environment: Mapping[str, str],
-    folder: str,
-    timeout: float,
+    program: str, arguments: Sequence[str], *, stdin: bytes, environment: Mapping[str, str], folder: str, timeout: float
 ) -> tuple[int, bytes, bytes]:
-    """Run a program as a script would, no stream being a terminal; its exit status and what it printed.
+    """Run a program without a terminal; return its exit status and its output.
 
     Raises:
         subprocess.TimeoutExpired: it was still running, and was killed.
     """
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given.write(stdin)
-        given.seek(0)
-        files = (given.fileno(), out.fileno(), err.fileno())
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        source.write(stdin)
+        source.seek(0)
+        files = (source.fileno(), out.fileno(), err.fileno())
         process = Forked(nursery(), program, arguments, environment, folder, files)
         try:
             status = process.wait(timeout)
@@ -109,11 +100,11 @@ def run(
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
-    """Whether the environment says nothing of its own that the interpreter reads at its start."""
+    """Return whether the environment changes no variable that the interpreter reads at its start."""
     return all(
         value in (os.environ.get(name), "C.UTF-8")
         for name, value in environment.items()
-        if name.startswith(_INTERPRETERS_OWN)
+        if name.startswith(("PYTHON", "LC_", "LANG"))
     )
 
 
@@ -127,12 +118,10 @@ def _exactly(line: socket.socket, count: int) -> bytes:
     while len(content) < count:
         part = line.recv(count - len(content))
         if not part:
-            raise EOFError("the nursery is gone")
+            raise EOFError("the nursery has ended")
         content += part
     return content
 
-
-# The nursery
 
 _LOADED_LATER = (
     "dbos",
@@ -144,12 +133,12 @@ _LOADED_LATER = (
     "uvicorn.loops.uvloop",
     "yaml",
 )
-"""What neither imports at its top."""
+"""Modules that are imported inside functions."""
 _running: list[Path] = []
 
 
 def nursery() -> Path:
-    """The socket of this process's nursery; it ends with this process."""
+    """Return the socket of this process's nursery, which ends with this process."""
     if not _running:
         folder = Path(tempfile.mkdtemp(prefix="nursery-"))
         path = folder / "sock"
@@ -176,7 +165,6 @@ def nursery() -> Path:
 
 
 def _load() -> None:
-    """Everything that a command or a platform may come to import."""
     import importlib
     import pkgutil
 
@@ -189,12 +177,12 @@ def _load() -> None:
                 importlib.import_module(module.name)
     for name in ("tui.__main__", *_LOADED_LATER):
         importlib.import_module(name)
-    # A thread would not come along.
+    # A fork has no other threads.
     assert len(list(Path("/proc/self/task").iterdir())) == 1
 
 
 def _serve(path: Path) -> None:
-    """Fork what is asked for until standard input ends; returns nothing, and in no child."""
+    """Fork processes until standard input ends; never returns in a child."""
     import gc
 
     _load()
@@ -219,22 +207,22 @@ def _serve(path: Path) -> None:
                 return
             if wake in sources:
                 wake.recv(4096)
-                _tell_ended(lines)
+                _report_ended(lines)
             if listener in sources:
                 line = listener.accept()[0]
                 pid = _fork(line, path)
                 lines[pid] = line
                 line.sendall(pid.to_bytes(_LENGTH, "big"))
-                # One that has ended already rang before it was known here.
-                _tell_ended(lines)
+                # Its end may have been signalled before its line was stored.
+                _report_ended(lines)
 
 
-def _tell_ended(lines: dict[int, socket.socket]) -> None:
+def _report_ended(lines: dict[int, socket.socket]) -> None:
     while lines:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
-        # Whoever asked for it may be gone.
+        # The other end may be closed.
         with lines.pop(pid) as line, suppress(OSError):
             line.sendall(os.waitstatus_to_exitcode(status).to_bytes(_LENGTH, "big", signed=True))
 
@@ -242,7 +230,7 @@ def _tell_ended(lines: dict[int, socket.socket]) -> None:
 def _fork(line: socket.socket, path: Path) -> int:
     first, files, _, _ = socket.recv_fds(line, _LENGTH, 3)
     content = _exactly(line, int.from_bytes(first, "big"))
-    wish = json.loads(content)
+    order = json.loads(content)
     pid = os.fork()
     if pid:
         for file in files:
@@ -250,7 +238,7 @@ def _fork(line: socket.socket, path: Path) -> int:
         return pid
     status = 1
     try:
-        status = _become(files, *wish)
+        status = _become(files, *order)
     finally:
         os._exit(status)
 
@@ -258,7 +246,7 @@ def _fork(line: socket.socket, path: Path) -> int:
 def _become(
     files: Sequence[int], program: str, arguments: list[str], environment: dict[str, str], folder: str, session: bool
 ) -> int:
-    """Be the program that was asked for; the exit status of its process."""
+    """Run a program in this process; return its exit status."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -293,11 +281,8 @@ def _become(
     return int(status or 0)
 
 
-# The platform that a command or a screen starts
-
-
 class _Popen(subprocess.Popen[bytes]):
-    """Forks the platform of who has a nursery; anything else is executed."""
+    """Fork the platform of a command with a nursery; execute other programs."""
 
     def __new__(cls, words: Any, *_: Any, **options: Any) -> Any:
         environment = options.get("env") or {}

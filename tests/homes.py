@@ -1,4 +1,4 @@
-"""A user's home in a temporary folder: the real commands, the real platform, nothing of the machine's own user."""
+"""A user's home in a temporary folder: the real commands and the real platform, without the machine's own user."""
 
 import http.client
 import json
@@ -20,8 +20,8 @@ from service.seed.loader import KEY_FILE
 from tests import forking
 from tests.leaks import leaks_of_files, secrets_in
 
-# What is theirs alone to read: the demo world's keys, and the credentials where no keyring keeps them; `key.yaml` is
-# what the tests name with --config.
+# Readable to their owner only: the demo world's keys, and credentials without a keyring; tests use `key.yaml` with
+# --config.
 SECRET_FILES = (KEY_FILE, "config.yaml", "key.yaml")
 _REFRESH_TOKEN = re.compile(rb"""refresh_token: *["']?([\w-]{20,})""", re.ASCII)
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
@@ -29,24 +29,20 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended and what it printed."""
-
     code: int
     out: str
     err: str
 
     def json(self) -> Any:
-        """Standard output as one JSON document."""
         return json.loads(self.out)
 
     def error(self) -> dict[str, Any]:
         """The error object that `-o json` prints as the last line of standard error."""
-        document: dict[str, Any] = json.loads(self.err.strip().splitlines()[-1])["error"]
-        return document
+        return dict(json.loads(self.err.strip().splitlines()[-1])["error"])
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket, with nothing of the project's own client in between."""
+    """HTTP over a unix socket, without the project's own client."""
 
     def __init__(self, path: Path, timeout: float = 60) -> None:
         super().__init__("localhost", timeout=timeout)
@@ -60,8 +56,6 @@ class UnixConnection(http.client.HTTPConnection):
 
 @dataclass(frozen=True)
 class Answer:
-    """A raw answer of the platform."""
-
     status: int
     headers: dict[str, str]
     body: bytes
@@ -70,17 +64,28 @@ class Answer:
         return json.loads(self.body)
 
 
+def exchange(
+    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
+) -> Answer:
+    try:
+        connection.request(method, path, body=content, headers=dict(headers))
+        answer = connection.getresponse()
+        return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+    finally:
+        connection.close()
+
+
 class Home:
-    """HOME of one imaginary user. Secrets go to the file store, so that no keyring of the machine is touched."""
+    """HOME of one user. Secrets are in the file store, so that no keyring of the machine changes."""
 
     def __init__(self, *, forked: bool = False, **variables: str) -> None:
-        """`forked`: its commands and its platform begin with their modules loaded (tests/forking.py)."""
+        """`forked`: its commands and its platform start with their modules loaded (tests/forking.py)."""
         self.forked = forked
-        # Not pytest's folder: its long names would push the socket over the length a path may have.
+        # The names of pytest's folders are too long for a socket.
         self.path = Path(tempfile.mkdtemp(prefix="frost-"))
         self.variables = {"FROST_CREDENTIAL_STORE": "file", "FROST_PLATFORM_PROVISIONING_PACE": "0.02", **variables}
         self.seen: set[str] = set()
-        """Refresh tokens that were kept here."""
+        """Refresh tokens that were stored here."""
 
     @property
     def config(self) -> Path:
@@ -95,16 +100,9 @@ class Home:
         return self.platform_dir / "api.sock"
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The environment of a command: this HOME and nothing personal."""
-        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        merged = {
-            **kept,
-            "HOME": str(self.path),
-            "TERM": "xterm-256color",
-            "TZ": "UTC",
-            **self.variables,
-            **(extra or {}),
-        }
+        """Return the environment of a command: this HOME and no variable of the machine's user."""
+        merged = {name: os.environ[name] for name in KEPT if name in os.environ}
+        merged |= {"HOME": str(self.path), "TERM": "xterm-256color", "TZ": "UTC", **self.variables, **(extra or {})}
         if self.forked:
             merged[forking.NURSERY] = str(forking.nursery())
         return {name: value for name, value in merged.items() if value != "<unset>"}
@@ -117,26 +115,24 @@ class Home:
         timeout: float = 120,
         cwd: Path | None = None,
     ) -> Result:
-        """Run a command as a script would: nothing is a terminal."""
+        """Run a command as a script does, without a terminal."""
         environment = self.environment(env)
-        given = stdin.encode() if isinstance(stdin, str) else stdin
-        begin = forking.run if self.forked and forking.can_fork(environment) else _executed
-        code, out, err = begin(
-            "tui", words, stdin=given, environment=environment, folder=str(cwd or self.path), timeout=timeout
-        )
+        content = stdin.encode() if isinstance(stdin, str) else stdin
+        run = forking.run if self.forked and forking.can_fork(environment) else _executed
+        folder = str(cwd or self.path)
+        code, out, err = run("tui", words, stdin=content, environment=environment, folder=folder, timeout=timeout)
         self.note_seen()
-        # Talk, traces of requests and tracebacks: no secret may be in them.
-        told = [*secrets_in(err), *(secret for secret in self.seen if secret.encode() in err)]
-        assert not told, f"{words}: standard error tells {len(told)} secrets"
+        # Messages, traces of requests and tracebacks have no secret.
+        secrets = [*secrets_in(err), *(secret for secret in self.seen if secret.encode() in err)]
+        assert not secrets, f"{words}: standard error has {len(secrets)} secrets"
         return Result(code, out.decode("utf-8"), err.decode("utf-8", "backslashreplace"))
 
     def note_seen(self) -> None:
-        """Remember the refresh tokens in the config file, to be searched for when the home is removed."""
+        """Collect the refresh tokens of the config file, which are searched for when the home is removed."""
         if self.config.is_file():
             self.seen |= {found.decode() for found in _REFRESH_TOKEN.findall(self.config.read_bytes())}
 
     def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
-        """Run a command that must succeed and read its JSON."""
         result = self.frost(*words, "-o", "json", env=env)
         assert result.code == 0, (words, result)
         return result.json()
@@ -151,7 +147,7 @@ class Home:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask the platform directly, without our client."""
+        """Send a request to the platform without the project's own client."""
         sent = {"Accept": "application/json", **(headers or {})}
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
@@ -161,32 +157,23 @@ class Home:
         if body is not None and not isinstance(body, bytes):
             content = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        connection = UnixConnection(self.socket)
-        try:
-            connection.request(method, path, body=content, headers=sent)
-            answer = connection.getresponse()
-            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-        finally:
-            connection.close()
+        return exchange(UnixConnection(self.socket), method, path, sent, content)
 
     def sign_in(self, email: str | None = None) -> str:
-        """Sign in with the command and give the access token it stored."""
+        """Sign in with the command and return the stored access token."""
         result = self.frost("login", *(["--as", email] if email else []))
         assert result.code == 0, result
         return self.token()
 
     def token(self) -> str:
-        """The access token in the config file."""
         import yaml
 
         document = yaml.safe_load(self.config.read_text())
-        token: str = document["contexts"][document["current_context"]]["credentials"]["access_token"]
-        return token
+        return str(document["contexts"][document["current_context"]]["credentials"]["access_token"])
 
     def world_key(self, name: str) -> str:
         """The secret of one of the world's API keys."""
-        secret: str = json.loads((self.platform_dir / "world-keys.json").read_text())[name]["secret"]
-        return secret
+        return str(json.loads((self.platform_dir / "world-keys.json").read_text())[name]["secret"])
 
     def start(self, **variables: str) -> None:
         """Start the platform as the first command of a user does."""
@@ -194,7 +181,7 @@ class Home:
         assert self.frost("whoami", env=variables).code == 0
 
     def platform_pid(self) -> int | None:
-        """The process that holds the platform's lock; None when none does."""
+        """Return the process that has the platform's lock, if there is one."""
         try:
             pid = int((self.platform_dir / "platform.lock").read_text())
             os.kill(pid, 0)
@@ -210,8 +197,7 @@ class Home:
         _wait_gone(pid)
 
     def remove(self) -> None:
-        """End what still runs, at once as nothing of it is kept, and remove the folder; no secret may have been left in
-        it."""
+        """Kill the platform and remove the folder, which must have no secrets."""
         self.note_seen()
         leaks = leaks_of_files(self.path, SECRET_FILES, self.seen)
         pid = self.platform_pid()
@@ -225,15 +211,8 @@ class Home:
 def _executed(
     program: str, arguments: Sequence[str], *, stdin: bytes, environment: Mapping[str, str], folder: str, timeout: float
 ) -> tuple[int, bytes, bytes]:
-    done = subprocess.run(
-        [sys.executable, "-m", program, *arguments],
-        input=stdin,
-        capture_output=True,
-        env=environment,
-        timeout=timeout,
-        check=False,
-        cwd=folder,
-    )
+    words = [sys.executable, "-m", program, *arguments]
+    done = subprocess.run(words, input=stdin, capture_output=True, env=environment, timeout=timeout, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -1,8 +1,7 @@
-"""A real terminal for tests and measurements: a program on its own pty, its output timestamped and emulated.
+"""A real terminal: a program on its own pty, its output timestamped and emulated.
 
-Output is only read and timestamped while the program runs; the emulation (pyte) replays it afterwards, so that
-its cost is never inside a figure. The terminal answers the queries a modern one answers, so that a program takes
-the way it takes for a person.
+Output is only read and timestamped while the program runs. The emulation (pyte) replays it afterwards, so that no
+measurement includes its cost. The terminal answers the queries that a modern one answers.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ import pyte
 
 from tests.homes import Home
 
-# Anything else is sent as typed, except ctrl+x, which becomes the control character, and alt+x, which gets an ESC.
+# Other keys are sent as they are; ctrl+x is the control character, and alt+x gets an ESC.
 KEYS = {
     "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
     "home": "\x1b[H", "end": "\x1b[F", "pageup": "\x1b[5~", "pagedown": "\x1b[6~",
@@ -37,7 +36,6 @@ KEYS = {
 
 
 def key_bytes(name: str) -> bytes:
-    """Turn a key name into the bytes a terminal would send for it."""
     lowered = name.lower()
     if lowered in KEYS:
         return KEYS[lowered].encode()
@@ -58,10 +56,7 @@ _STRIP = re.compile(
     re.DOTALL,
 )
 # An escape sequence still open at the end of a chunk, kept for the next one.
-_OPEN = re.compile(
-    rb"\x1b(?:\[[0-9;:<=>?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z",
-    re.DOTALL,
-)
+_OPEN = re.compile(rb"\x1b(?:\[[0-9;:<=>?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z", re.DOTALL)
 
 
 class Emulator:
@@ -84,9 +79,8 @@ class Emulator:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def cells(self) -> dict[int, tuple[object, ...]]:
-        """Every cell with its attributes: what a person could see change."""
-        buffer = self.screen.buffer
-        width = range(self.screen.columns)
+        """Return every cell with its attributes, by line."""
+        buffer, width = self.screen.buffer, range(self.screen.columns)
         return {y: tuple(buffer[y][x] for x in width) for y in range(self.screen.lines)}
 
 
@@ -118,14 +112,9 @@ class Program:
         self._replayed = 0
         self._tail = b""
         self.alive = True
-        environment = {
-            **(os.environ if self.inherit else {}),
-            "TERM": "xterm-256color",
-            "COLORTERM": "truecolor",
-            "COLUMNS": str(self.columns),
-            "LINES": str(self.rows),
-            **self.env,
-        }
+        environment = dict(os.environ) if self.inherit else {}
+        environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        environment |= {"COLUMNS": str(self.columns), "LINES": str(self.rows), **self.env}
         self.started = time.perf_counter()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:  # the child
@@ -134,16 +123,17 @@ class Program:
             except OSError as error:
                 os.write(2, f"exec failed: {error}\n".encode())
                 os._exit(127)
-        size = struct.pack("HHHH", self.rows, self.columns, 0, 0)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
+        self._set_size()
+
+    def _set_size(self) -> None:
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
 
     def resize(self, columns: int, rows: int) -> None:
         """Resize the terminal (the program gets SIGWINCH)."""
         self.replay()
         self.columns, self.rows = columns, rows
         self.emulator.screen.resize(rows, columns)
-        size = struct.pack("HHHH", rows, columns, 0, 0)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
+        self._set_size()
 
     def write(self, data: bytes) -> float:
         """Write to the program's input; returns the moment just before."""
@@ -185,7 +175,6 @@ class Program:
 
     @property
     def text(self) -> str:
-        """The screen as it stands."""
         self.replay()
         return self.emulator.text
 
@@ -196,12 +185,12 @@ class Program:
             self.until_quiet(0.05, 1)
 
     def wait_for(self, wanted: str, timeout: float = 60) -> str:
-        """Read until a text stands on the screen; answers the screen. Fails with what was there instead."""
+        """Read until the screen has a text; return the screen."""
         self.wait_until(lambda: wanted in self.text, repr(wanted), timeout)
         return self.text
 
     def wait_until(self, holds: Callable[[], bool], what: str, timeout: float = 60) -> None:
-        """Read until something holds; fails with what was on the screen when it does not."""
+        """Read until a condition is met; otherwise fail with the screen."""
         deadline = time.perf_counter() + timeout
         while not holds():
             if not self.alive or time.perf_counter() > deadline:
@@ -209,20 +198,19 @@ class Program:
             self.pump(0.1)
 
     def agree(self, question: str, timeout: float = 60) -> None:
-        """Answer a question with yes, again until it is gone: before it listens nothing is heard."""
+        """Answer a question with yes until it disappears, because early keys are lost."""
         self.wait_for(question)
         deadline = time.perf_counter() + timeout
         while question in self.text:
-            assert time.perf_counter() < deadline, f"it was never heard; the screen was:\n{self.text}"
+            assert time.perf_counter() < deadline, f"no key was read; the screen was:\n{self.text}"
             self.press("y")
             self.until_quiet(0.3, 1)
 
     def raw(self) -> bytes:
-        """Every byte the program wrote."""
         return b"".join(data for _, data in self.chunks)
 
     def wait_end(self, timeout: float = 60) -> int:
-        """Read until the program ends by itself; answers its exit code, negative for a signal."""
+        """Read until the program ends; return its exit code, negative for a signal."""
         deadline = time.perf_counter() + timeout
         while time.perf_counter() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -237,7 +225,6 @@ class Program:
         raise AssertionError(f"still running; the screen was:\n{self.text}")
 
     def replay(self) -> None:
-        """Feed the chunks not yet emulated to the emulator."""
         for _, data in self.chunks[self._replayed :]:
             self.emulator.feed(data)
         self._replayed = len(self.chunks)
@@ -268,13 +255,8 @@ class Program:
 @contextlib.contextmanager
 def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Iterator[Program]:
     """The application, ended by force if a test leaves it open."""
-    program = Program(
-        [sys.executable, "-m", "tui", *words],
-        columns,
-        rows,
-        env=home.environment({"COLORTERM": "truecolor", **env}),
-        inherit=False,
-    )
+    environment = home.environment({"COLORTERM": "truecolor", **env})
+    program = Program([sys.executable, "-m", "tui", *words], columns, rows, environment, inherit=False)
     try:
         yield program
     finally:

@@ -1,4 +1,4 @@
-"""What the packages import from outside is declared, so that an installation has it whatever its dependencies need."""
+"""Imports from outside are declared dependencies, so that every installation has them."""
 
 import ast
 import re
@@ -15,16 +15,18 @@ OURS = ("client", "service", "tui")
 
 
 def imported(folder: Path) -> Iterator[tuple[str, str]]:
-    """The top-level names of absolute imports, each with the file that has it."""
+    """Yield the top-level names of absolute imports, each with its file."""
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
-            for name in names:
-                yield name.partition(".")[0], str(path.relative_to(ROOT))
+            yield from ((name.partition(".")[0], str(path.relative_to(ROOT))) for name in names)
+
+
+def normalised(name: str) -> str:
+    """Normalise the name of a distribution for comparisons (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def declared() -> set[str]:
@@ -32,20 +34,15 @@ def declared() -> set[str]:
     return {normalised(re.split(r"[\[<>=!~; ]", requirement)[0]) for requirement in project["dependencies"]}
 
 
-def normalised(name: str) -> str:
-    """A distribution's name as names are compared (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 @pytest.mark.parametrize("package", OURS)
 def test_every_import_from_outside_is_of_a_declared_dependency(package: str) -> None:
-    distributions = packages_distributions()
+    distributions, known = packages_distributions(), declared()
     undeclared = {
         f"{name} ({path})"
         for name, path in imported(ROOT / package)
         if name not in sys.stdlib_module_names
         and name not in OURS
-        and not declared() & {normalised(one) for one in distributions.get(name, [name])}
+        and not known & {normalised(one) for one in distributions.get(name, [name])}
     }
     assert undeclared == set()
 

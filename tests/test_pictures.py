@@ -32,19 +32,10 @@ def differences(before: Capture, after: Capture) -> list[str]:
 TENANTS = screen((("Tenants", TITLE), ("   ", PLAIN)), (("  Web Shop", PLAIN),))
 
 
-# The repository
-
-
-def test_every_picture_that_a_document_shows_is_committed_and_no_other() -> None:
-    assert FOLDER.shown == FOLDER.present
+def test_the_folder_has_the_present_pictures_of_the_documents_and_is_small() -> None:
     assert FOLDER.shown
-
-
-def test_every_picture_was_drawn_from_the_present_capture_of_its_screen() -> None:
+    assert FOLDER.shown == FOLDER.present
     assert [name for name, _ in FOLDER.stale()] == []
-
-
-def test_the_folder_is_small() -> None:
     assert FOLDER.size <= MAX_FOLDER_BYTES
 
 
@@ -65,40 +56,28 @@ def test_every_scene_has_a_capture_of_both_sizes_and_reads_back_as_written() -> 
         assert name.endswith(f"-{capture.width}x{len(capture.lines)}")
 
 
-# What a comparison detects
-
-
 def tenants(*title: tuple[str, Style], name: str = "  Web Shop") -> Capture:
-    """The screen with another first line or another name."""
     return screen(title or (("Tenants", TITLE), ("   ", PLAIN)), ((name, PLAIN),))
 
 
-@pytest.mark.parametrize(
-    ("after", "expected"),
-    [
-        pytest.param(TENANTS, [], id="equal"),
-        pytest.param(tenants(name="  Web Shup"), ["-  Web Shop", "+  Web Shup"], id="a changed word"),
-        pytest.param(tenants(name="  Web Sho…"), ["-  Web Shop", "+  Web Sho…"], id="a clipped word"),
-        pytest.param(
+def test_a_comparison_shows_changed_lines() -> None:
+    yellow = Style.parse("bold #e0bb78 on #12161c")
+    for after, expected in (
+        (TENANTS, []),
+        (tenants(name="  Web Shup"), ["-  Web Shop", "+  Web Shup"]),
+        (tenants(name="  Web Sho…"), ["-  Web Shop", "+  Web Sho…"]),
+        (
             tenants((" ", PLAIN), ("Tenants", TITLE), ("  ", PLAIN)),
             ["-Tenants", "+ Tenants", "-aaaaaaabbb", "+baaaaaaabb"],
-            id="a moved column",
         ),
-        pytest.param(
-            tenants(("Tenants", Style.parse("bold #e0bb78 on #12161c")), ("   ", PLAIN)),
-            ["-a bold #7cc4e2 on #12161c", "+a bold #e0bb78 on #12161c"],
-            id="a changed colour",
-        ),
-        pytest.param(tenants(("Tenants", TITLE), ("   ", TITLE)), [], id="the colour of a blank"),
-    ],
-)
-def test_a_comparison_shows_changed_lines(after: Capture, expected: list[str]) -> None:
-    assert [line.rstrip() for line in differences(TENANTS, after)] == expected
-
-
-@pytest.mark.parametrize("change", ["not bold", "reverse", "underline", "italic", "dim", "strike", "on #1a2028"])
-def test_a_changed_attribute_is_found(change: str) -> None:
-    assert differences(TENANTS, tenants(("Tenants", TITLE + Style.parse(change)), ("   ", PLAIN)))
+        (tenants(("Tenants", yellow), ("   ", PLAIN)), ["-a bold #7cc4e2 on #12161c", "+a bold #e0bb78 on #12161c"]),
+        # The colour of a blank is not visible.
+        (tenants(("Tenants", TITLE), ("   ", TITLE)), []),
+    ):
+        assert [line.rstrip() for line in differences(TENANTS, after)] == expected
+    for attribute in ("not bold", "reverse", "underline", "italic", "dim", "strike", "on #1a2028"):
+        after = tenants(("Tenants", TITLE + Style.parse(attribute)), ("   ", PLAIN))
+        assert differences(TENANTS, after), attribute
 
 
 def test_a_moved_cursor_is_found_on_blanks_as_well() -> None:
@@ -122,25 +101,16 @@ def test_a_difference_of_many_lines_is_cut_and_counted() -> None:
     assert lines[-1].endswith(" more lines")
 
 
-# The form
-
-
-def test_wide_and_combined_letters_take_their_columns() -> None:
+def test_wide_letters_take_their_columns_and_control_characters_are_refused() -> None:
     capture = screen((("🌙 e\u0301", TITLE), ("x", PLAIN)))
     assert capture.width == 5
     document = write_capture(capture)
     assert document.splitlines()[-1] == "aabac"
     assert parse_capture(document) == capture
-
-
-def test_a_terminal_command_is_no_text_and_a_control_character_is_refused() -> None:
     command = Segment("\x1b[2J", None, [(ControlType.CLEAR,)])
     assert read_screen([[command, Segment("ok", PLAIN)]]).text == "ok"
     with pytest.raises(ValueError, match="control character"):
         screen((("\x1b[31m", PLAIN),))
-
-
-def test_something_else_than_a_capture_is_refused() -> None:
     with pytest.raises(ValueError):
         parse_capture(write_capture(TENANTS).replace("Web Shop", "Web\nShop"))
 
@@ -157,9 +127,6 @@ def test_a_letter_is_drawn_in_its_own_cell() -> None:
     assert all(10 + 12 <= x < 10 + 24 and 40 + 24 <= y < 40 + 48 for x, y in changed)
 
 
-# The folder
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> PictureFolder:
     """A repository whose README shows one of two screens."""
@@ -174,15 +141,12 @@ def documents(**changes: str) -> dict[str, str]:
     return {"tenants-10x2": write_capture(TENANTS), "groups-10x2": write_capture(TENANTS)} | changes
 
 
-def test_captures_of_all_screens_and_pictures_of_those_shown_are_written(folder: PictureFolder) -> None:
-    assert folder.present == {"tenants-10x2.png"}
-    assert {path.stem for path in folder.captures.iterdir()} == {"tenants-10x2", "groups-10x2"}
-    assert update(folder, documents(), check=True, whole=True)
-
-
 def test_a_check_reports_a_changed_screen_and_changes_nothing(
     folder: PictureFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert folder.present == {"tenants-10x2.png"}
+    assert {path.stem for path in folder.captures.iterdir()} == {"tenants-10x2", "groups-10x2"}
+    assert update(folder, documents(), check=True, whole=True)
     changed = documents()["groups-10x2"].replace("Web Shop", "Web Shup")
     capsys.readouterr()
     assert not update(folder, documents(**{"groups-10x2": changed}), check=True, whole=True)
@@ -192,20 +156,17 @@ def test_a_check_reports_a_changed_screen_and_changes_nothing(
     assert "Web Shup" not in (folder.captures / "groups-10x2.txt").read_text()
 
 
-def test_a_check_reports_the_capture_of_a_scene_that_is_gone(folder: PictureFolder) -> None:
+def test_a_check_reports_removed_scenes_and_pictures_of_older_captures(folder: PictureFolder) -> None:
     remaining = {"tenants-10x2": documents()["tenants-10x2"]}
     assert update(folder, remaining, check=True, whole=False)
     assert not update(folder, remaining, check=True, whole=True)
     update(folder, remaining, check=False, whole=True)
     assert [path.stem for path in folder.captures.iterdir()] == ["tenants-10x2"]
-
-
-def test_a_check_reports_a_picture_of_an_older_capture(folder: PictureFolder) -> None:
-    changed = documents()["tenants-10x2"].replace("Web Shop", "Web Shup")
-    (folder.captures / "tenants-10x2.txt").write_text(changed)
-    assert not update(folder, documents(**{"tenants-10x2": changed}), check=True, whole=True)
-    update(folder, documents(**{"tenants-10x2": changed}), check=False, whole=True)
-    assert update(folder, documents(**{"tenants-10x2": changed}), check=True, whole=True)
+    changed = {"tenants-10x2": remaining["tenants-10x2"].replace("Web Shop", "Web Shup")}
+    (folder.captures / "tenants-10x2.txt").write_text(changed["tenants-10x2"])
+    assert not update(folder, changed, check=True, whole=True)
+    update(folder, changed, check=False, whole=True)
+    assert update(folder, changed, check=True, whole=True)
 
 
 def test_a_picture_that_no_document_shows_any_longer_is_removed(folder: PictureFolder) -> None:

@@ -117,7 +117,7 @@ def test_a_command_that_prints_a_secret_is_detected() -> None:
     home = Home()
     try:
         secret = secret_format.mint()
-        with pytest.raises(AssertionError, match="standard error tells 1 secrets"):
+        with pytest.raises(AssertionError, match="standard error has 1 secrets"):
             home.frost("iam", secret)
     finally:
         home.remove()

@@ -8,7 +8,7 @@ from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirec
 
 
 class Form:
-    """A form as it stands on a page: where it goes, and what its fields hold."""
+    """A form of a page: its address and its fields."""
 
     def __init__(self, action: str, method: str) -> None:
         self.action = action
@@ -18,8 +18,6 @@ class Form:
 
 
 class Page(HTMLParser):
-    """What a browser shows: the address, the forms, the links and the text."""
-
     def __init__(self, url: str, status: int, text: str) -> None:
         super().__init__()
         self.url = url
@@ -32,9 +30,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self.forms.append(
-                Form(urljoin(self.url, given.get("action", self.url)), given.get("method", "get").lower())
-            )
+            action = urljoin(self.url, given.get("action", self.url))
+            self.forms.append(Form(action, given.get("method", "get").lower()))
         elif tag == "a" and "href" in given:
             self.links.append(urljoin(self.url, given["href"]))
         elif tag in ("input", "button") and self.forms and given.get("name"):

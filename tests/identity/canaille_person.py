@@ -39,7 +39,6 @@ class Canaille:
             self._process.stdout.close()
 
     def signs_in(self, site: Site, person: "CanaillePerson") -> Result:
-        """`frost login` by browser, to its end."""
         login = site.login("--browser", FROST_LOGIN_PORT=self.port)
         person.answer(person.browser.open(login.page()))
         return login.end()
@@ -50,8 +49,6 @@ class Canaille:
 
 
 class CanaillePerson:
-    """Somebody at canaille's own pages."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.browser = Browser()
@@ -59,7 +56,6 @@ class CanaillePerson:
         """What the pages asked for: `login` (who it is), `password`."""
 
     def answer(self, page: Page) -> Page:
-        """Go through its pages until the browser is sent on."""
         while page.forms and len(self.asked) < 10:
             field = next((name for name in ("login", "password") if name in page.form.fields), "")
             assert field, f"{page.url} asks for something else:\n{page.text}"

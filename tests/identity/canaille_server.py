@@ -1,4 +1,4 @@
-"""canaille as somebody would set it up for frost, on the loopback. Its pages are the package's own.
+"""canaille, set up for frost on the loopback. Its pages are the package's own.
 
     python canaille_server.py '{"people": {"NAME": {"email": …}}, "password": "…", "redirect": "http://127.0.0.1:PORT/…"}'
 
@@ -34,11 +34,7 @@ app = canaille.create_app(
 with app.app_context(), Backend.instance.session():
     for name, person in given["people"].items():
         user = models.User(
-            user_name=name,
-            formatted_name=name,
-            family_name=name,
-            password=given["password"],
-            emails=[person["email"]],
+            user_name=name, formatted_name=name, family_name=name, password=given["password"], emails=[person["email"]]
         )
         Backend.instance.save(user)
     client = models.Client(

@@ -21,7 +21,6 @@ def oidc_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def serving(oidc_folder: Path, demo_platform: Path) -> Iterator[tuple[OidcProvider, Site]]:
-    """A provider and a platform that trusts it, for all tests of a module."""
     with ExitStack() as stack:
         provider = stack.enter_context(closing(OidcProvider(oidc_folder)))
         yield provider, stack.enter_context(closing(Site(demo_platform, provider.issuer, "--audience", AUDIENCE)))
@@ -29,32 +28,27 @@ def serving(oidc_folder: Path, demo_platform: Path) -> Iterator[tuple[OidcProvid
 
 @pytest.fixture
 def provider(serving: tuple[OidcProvider, Site]) -> OidcProvider:
-    """As it began, whatever another test told it."""
+    """The provider with its first settings."""
     serving[0].as_it_began()
     return serving[0]
 
 
 @pytest.fixture
 def site(serving: tuple[OidcProvider, Site], provider: OidcProvider) -> Iterator[Site]:
-    """The platform, and a home in which nobody was ever signed in."""
-    with serving[1].somebody():
+    """The platform, and a home without a session."""
+    with serving[1].new_home():
         yield serving[1]
 
 
 @pytest.fixture
 def second_provider(oidc_folder: Path) -> Iterator[OidcProvider]:
-    """Another issuer with the same people."""
     with closing(OidcProvider(oidc_folder)) as provider:
         yield provider
 
 
 @pytest.fixture
 def own_site(second_provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
-    """A platform of one test, which trusts the second issuer."""
-    with (
-        closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site,
-        site.somebody(),
-    ):
+    with closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site, site.new_home():
         yield site
 
 
@@ -63,14 +57,13 @@ def elsewhere(provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
     """A platform whose audience is not one that the provider has tokens for."""
     with (
         closing(Site(demo_platform, provider.issuer, "--audience", "https://unknown.example")) as site,
-        site.somebody(),
+        site.new_home(),
     ):
         yield site
 
 
 @pytest.fixture(scope="module")
 def canaille() -> Iterator[Canaille]:
-    """The second provider, for all tests of a module."""
     python = parts.canaille()
     if isinstance(python, str):
         pytest.skip(python)
@@ -80,7 +73,7 @@ def canaille() -> Iterator[Canaille]:
 
 @pytest.fixture(scope="module")
 def canaille_serving(canaille: Canaille, demo_platform: Path) -> Iterator[Site]:
-    """A platform that is told what canaille's tokens do not say."""
+    """A platform that assumes the claims which canaille's tokens lack."""
     words = ("--audience", "frost-cli", "--assume", "email_verified,auth_time")
     with closing(Site(demo_platform, canaille.issuer, *words)) as site:
         yield site
@@ -88,5 +81,5 @@ def canaille_serving(canaille: Canaille, demo_platform: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def canaille_site(canaille_serving: Site) -> Iterator[Site]:
-    with canaille_serving.somebody():
+    with canaille_serving.new_home():
         yield canaille_serving

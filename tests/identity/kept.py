@@ -1,4 +1,4 @@
-"""What a signed-in home keeps, what its tokens say, and whether the platform takes them."""
+"""The credentials of a signed-in home, the claims of its tokens, and the platform's answers to them."""
 
 import base64
 import json
@@ -13,22 +13,19 @@ from tests.identity.provider import Site
 
 
 def credentials(site: Site) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(site.home.config.read_text())["contexts"]["work"]["credentials"]
-    return found
+    return dict(yaml.safe_load(site.home.config.read_text())["contexts"]["work"]["credentials"])
 
 
 def claims_of(token: str) -> dict[str, Any]:
     body = token.split(".")[1]
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    return found
+    return dict(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
 
 
 def taken(site: Site, token: str) -> int:
-    """The platform's status for a token, asked directly."""
+    """Return the platform's status for a token."""
+    request = Request(f"{site.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"})
     try:
-        with urlopen(
-            Request(f"{site.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}), timeout=60
-        ) as answer:
+        with urlopen(request, timeout=60) as answer:
             return int(answer.status)
     except HTTPError as error:
         with error:
@@ -36,7 +33,7 @@ def taken(site: Site, token: str) -> int:
 
 
 def make_due(site: Site) -> dict[str, Any]:
-    """Let the next command find the access token near its end; the credentials until then."""
+    """Move the expiry of the access token into the next seconds; return the credentials."""
     before = credentials(site)
     soon = str(int(time.time()) + 5)
     site.home.config.write_text(site.home.config.read_text().replace(str(before["expires_at"]), soon))
@@ -50,5 +47,5 @@ def who(site: Site) -> str:
 
 
 def past_this_second() -> None:
-    """`auth_time` is in whole seconds, and a sign-in of the very second of `revoke-all` counts as before it."""
+    """Wait: `auth_time` is in whole seconds, and a sign-in in the second of `revoke-all` counts as before it."""
     time.sleep(1.1)

@@ -14,39 +14,38 @@ KEPT = HERE / ".parts"
 
 
 def oidc_provider() -> Path | str:
-    """The folder with `node_modules` and the server in it, or why there is none."""
+    """Return the folder with `node_modules` and the server, or the reason why there is none."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             return f"{program} is missing: install nodejs and npm"
     files = [HERE / name for name in ("package.json", "package-lock.json")]
-    server = HERE / "server.mjs"
 
     def install(folder: Path) -> None:
         for file in files:
             shutil.copy(file, folder)
         _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
 
-    found = _installed("oidc-provider", b"".join(file.read_bytes() for file in files), install)
-    if isinstance(found, Path):
-        shutil.copy(server, found)
-    return found
+    folder = _installed("oidc-provider", b"".join(file.read_bytes() for file in files), install)
+    if isinstance(folder, Path):
+        shutil.copy(HERE / "server.mjs", folder)
+    return folder
 
 
 def canaille() -> Path | str:
-    """The Python of an environment that has canaille and nothing of ours, or why there is none."""
-    wanted = HERE / "canaille.txt"
+    """Return the Python of an environment with canaille, or the reason why there is none."""
+    requirements = HERE / "canaille.txt"
 
     def install(folder: Path) -> None:
         _run([sys.executable, "-m", "venv", "made"], folder)
         pip = ["made/bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-        _run([*pip, "--only-binary", ":all:", "--requirement", str(wanted)], folder)
+        _run([*pip, "--only-binary", ":all:", "--requirement", str(requirements)], folder)
 
-    found = _installed("canaille", wanted.read_bytes(), install)
-    return found / "made" / "bin" / "python" if isinstance(found, Path) else found
+    folder = _installed("canaille", requirements.read_bytes(), install)
+    return folder / "made" / "bin" / "python" if isinstance(folder, Path) else folder
 
 
 def _installed(name: str, contents: bytes, install: Callable[[Path], None]) -> Path | str:
-    """The folder of a part, made by the first of several processes that want it; a line of why when it cannot be."""
+    """Return the folder of a part, installed by the first process that needs it, or the reason why it is missing."""
     KEPT.mkdir(exist_ok=True)
     folder = KEPT / f"{name}-{sha256(contents).hexdigest()[:12]}"
     with (KEPT / f"{name}.lock").open("w") as lock:
@@ -68,6 +67,6 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def _last_line(error: Exception) -> str:
-    told = getattr(error, "stderr", None) or str(error).encode()
-    lines = bytes(told).decode(errors="replace").strip().splitlines()
+    content = getattr(error, "stderr", None) or str(error).encode()
+    lines = bytes(content).decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else type(error).__name__

@@ -28,8 +28,6 @@ PEOPLE = {
 
 
 class OidcProvider:
-    """The process of `server.mjs`."""
-
     def __init__(self, folder: Path, port: int = 0) -> None:
         self._folder = folder
         self._start(port)
@@ -47,7 +45,7 @@ class OidcProvider:
         self.issuer: str = self._answer()["issuer"]
 
     def tell(self, **what: Any) -> None:
-        """Change it while it serves; what there is stands in `server.mjs`."""
+        """Change the settings of `server.mjs` while it serves."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps(what) + "\n")
         self._process.stdin.flush()
@@ -64,7 +62,6 @@ class OidcProvider:
         self.tell(claims=["email", "auth_time"], alg="ES256", aud=None, clock=0, code=600, people=PEOPLE)
 
     def close(self) -> None:
-        """End it, as an outage would."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -73,8 +70,6 @@ class OidcProvider:
 
 
 class Person:
-    """Somebody at the provider's pages, which are oidc-provider's own development pages."""
-
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.browser = Browser()
@@ -82,7 +77,6 @@ class Person:
         """Which questions the provider asked: `login`, `consent`."""
 
     def answer(self, page: Page, *, consents: bool = True) -> Page:
-        """Go through login and consent until the provider sends the browser on."""
         while page.forms and "prompt" in page.form.fields:
             self.asked.append(page.form.fields["prompt"])
             if page.form.fields["prompt"] == "login":
@@ -105,11 +99,11 @@ class Person:
 
 
 class Login:
-    """`frost login` while it waits for its person."""
+    """`frost login` while it waits for the browser."""
 
     def __init__(self, home: Home, *words: str, **variables: str) -> None:
         self._home = home
-        # BROWSER: where none is, a command that does nothing stands for one, and the test opens the page it was given.
+        # The browser is a command that does nothing; the test opens the page.
         environment = home.environment({"BROWSER": "true", **variables})
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tui", "login", *words],
@@ -123,13 +117,13 @@ class Login:
         self.talk = ""
 
     def waits_for(self, words: str) -> str:
-        """The rest of the line of its talk that has these words."""
+        """Return the rest of the line of its output after these words."""
         assert self._process.stderr
         for line in self._process.stderr:
             self.talk += line
             if words in line:
                 return line.partition(words)[2].strip()
-        raise AssertionError(f"{words!r} was never said, but:\n{self.talk}")
+        raise AssertionError(f"{words!r} is missing in:\n{self.talk}")
 
     def page(self) -> str:
         return self.waits_for("sign in with your browser: ")
@@ -151,10 +145,7 @@ class Login:
 
 
 class Site:
-    """A platform on TCP that trusts an outside issuer, and a home whose context `work` is that platform.
-
-    The home is somebody's who was never signed in, anew for each test; the platform may serve several tests.
-    """
+    """A platform on TCP that trusts an outside issuer, and a new home for each test whose context `work` it is."""
 
     home: Home
 
@@ -180,7 +171,6 @@ class Site:
         self.url = self._listening()
 
     def _listening(self) -> str:
-        """The address it says in its log."""
         for _ in range(1200):
             assert self._process.poll() is None, self.log
             if found := re.search(r"listening on .*\('127\.0\.0\.1', (\d+)\)", self.log):
@@ -190,11 +180,10 @@ class Site:
 
     @property
     def log(self) -> str:
-        """What the platform has written since this test's home is there."""
+        """The log of the platform since the start of the test."""
         return Path(self._log.name).read_text()[self._before :]
 
     def login(self, *words: str, **variables: str) -> Login:
-        """`frost login` into the context `work`, which is made by the first that succeeds."""
         begun = Login(self.home, *words, "--context", "work", *self._endpoint(), **variables)
         self._logins.append(begun)
         return begun
@@ -213,7 +202,7 @@ class Site:
         return login.end()
 
     def takes_tokens(self, person: Person, issuer: str = "") -> dict[str, Any]:
-        """Tokens that this platform has not seen: a sign-in by device code with nothing of our client in between."""
+        """Sign in by device code without the project's client; the platform has not seen the tokens."""
         issuer = issuer or self.issuer
         asked = {"client_id": "frost-cli", "resource": AUDIENCE}
         begun = posted(f"{issuer}/device/auth", {**asked, "scope": "openid email offline_access"})
@@ -222,14 +211,13 @@ class Site:
         return posted(f"{issuer}/token", {**asked, "grant_type": grant, "device_code": begun["device_code"]})
 
     def come_back(self, page: str, **answer: str) -> Page:
-        """Bring an answer to the waiting client as the provider's redirect would, with the state of its request."""
+        """Send an answer to the waiting client as the provider's redirect, with the state of its request."""
         query = dict(parse_qsl(urlsplit(page).query))
         sent = urlencode({"state": query["state"], "iss": self.issuer, **answer})
         return Browser().open(f"{query['redirect_uri']}?{sent}")
 
     @contextmanager
-    def somebody(self) -> Iterator[Home]:
-        """A home for one test."""
+    def new_home(self) -> Iterator[Home]:
         self.home = Home()
         self._before = len(Path(self._log.name).read_text())
         try:
@@ -249,5 +237,4 @@ class Site:
 
 def posted(url: str, form: dict[str, str]) -> dict[str, Any]:
     with urlopen(url, urlencode(form).encode(), timeout=60) as answer:
-        found: dict[str, Any] = json.load(answer)
-        return found
+        return dict(json.load(answer))

@@ -87,7 +87,7 @@ def test_revoke_all_refuses_every_issued_token(canaille_site: Site, canaille: Ca
 
 def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path) -> None:
     words = ("--audience", "frost-cli", "--assume", "email_verified")
-    with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.somebody():
+    with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.new_home():
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
         assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err

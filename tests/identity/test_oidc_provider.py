@@ -29,7 +29,7 @@ def test_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
         assert site.home.frost("logout").code == 0
         assert taken(site, token) == 401
         assert site.home.frost("whoami").code == 3
-    # The same browser again: what the provider remembers does not keep its person out, nor lets anybody in unasked.
+    # The same browser again: a remembered user can sign in, and must sign in.
     person.asked.clear()
     for words in (("--browser",), ("--device",)):
         # By device they are asked again when the last time is more than a second ago (`max_age`), in whole seconds.

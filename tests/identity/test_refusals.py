@@ -1,4 +1,4 @@
-"""What a person sees when the provider says no or goes away: one clear line, and the exit code."""
+"""The messages and exit codes of refusals and outages of the provider."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from tests.identity.provider import OidcProvider, Person, Site
 pytestmark = pytest.mark.slow
 
 
-def told(result: Result) -> str:
-    """The last line of its talk, which must be the only one about the failure."""
+def last_line(result: Result) -> str:
+    """Return the last line of standard error, which must be the only one about the failure."""
     lines = result.err.strip().splitlines()
     assert "Traceback" not in result.err
     assert len(lines) <= 2, result.err
@@ -26,7 +26,9 @@ def test_consent_denied_is_exit_3(site: Site, words: str) -> None:
         person.answer(person.browser.open(login.page()), consents=False)
     result = login.end()
     assert result.code == 3
-    assert told(result).startswith("frost: the sign-in was refused at the identity provider. Try again: frost login")
+    assert last_line(result).startswith(
+        "frost: the sign-in was refused at the identity provider. Try again: frost login"
+    )
     assert "work" not in (site.home.config.read_text() if site.home.config.is_file() else "")
 
 
@@ -34,13 +36,13 @@ def test_a_code_that_expires_is_exit_3(site: Site, provider: OidcProvider) -> No
     provider.tell(code=4)
     result = site.login("--device").end()
     assert result.code == 3
-    assert "the code expired before it was confirmed" in told(result)
+    assert "the code expired before it was confirmed" in last_line(result)
 
 
 def test_an_unknown_client_is_reported(own_site: Site, second_provider: OidcProvider) -> None:
     second_provider.tell(refuses="frost-cli")
     result = own_site.login("--device").end()
-    assert (result.code, "the identity provider does not know this client" in told(result)) == (3, True)
+    assert (result.code, "the identity provider does not know this client" in last_line(result)) == (3, True)
 
 
 def test_an_unknown_resource_is_reported(elsewhere: Site) -> None:
@@ -49,7 +51,7 @@ def test_an_unknown_resource_is_reported(elsewhere: Site) -> None:
         if words == "--browser":
             assert "The sign-in was refused." in Person("astrid").answer_at(login.page()).text
         result = login.end()
-        assert (result.code, "issues no tokens for this platform" in told(result)) == (3, True)
+        assert (result.code, "issues no tokens for this platform" in last_line(result)) == (3, True)
 
 
 def test_a_provider_that_is_down_is_exit_7_whenever_it_goes(own_site: Site, second_provider: OidcProvider) -> None:
@@ -60,12 +62,12 @@ def test_a_provider_that_is_down_is_exit_7_whenever_it_goes(own_site: Site, seco
     page = browser.page()
     second_provider.close()
     result = device.end()
-    assert (result.code, second_provider.issuer in told(result)) == (7, True)
+    assert (result.code, second_provider.issuer in last_line(result)) == (7, True)
     result = own_site.login("--device").end()
-    assert (result.code, second_provider.issuer in told(result)) == (7, True)
-    # What was signed in before goes on: the platform has the keys, and nobody asks the provider.
+    assert (result.code, second_provider.issuer in last_line(result)) == (7, True)
+    # An earlier session continues: the platform has the keys.
     assert own_site.home.frost("whoami").code == 0
-    # The browser comes back with a code that can be exchanged nowhere any more.
+    # The browser returns with a code that no provider can exchange.
     own_site.come_back(page, code="from-an-earlier-life")
     result = browser.end()
-    assert (result.code, second_provider.issuer in told(result)) == (7, True)
+    assert (result.code, second_provider.issuer in last_line(result)) == (7, True)

@@ -10,7 +10,6 @@ from client.policy.model import AccessRequest, Constraint, Document, RequestCont
 
 
 def policies(document: Document) -> str:
-    """One Cedar policy for each rule."""
     return "\n".join(policy(rule) for rule in document.rules)
 
 
@@ -33,7 +32,6 @@ def all_of(conditions: list[str]) -> str:
 
 
 def text(value: str) -> str:
-    """A Cedar string."""
     return json.dumps(value)
 
 
@@ -80,7 +78,6 @@ def same(held: str, operator: str, value: str) -> str:
 
 
 def request(question: AccessRequest) -> dict[str, Any]:
-    """A request of which everything is known."""
     service, resource, verb = question.operation.split(":")
     target, facts = parse_target(question.target), question.context
     return {

@@ -67,7 +67,6 @@ def question(operation: str, target: Target, facts: RequestContext) -> AccessReq
 
 
 def state(document: Document, asked: AccessRequest) -> str:
-    """One operation by the plain evaluator."""
     if reference.decide(list(document.rules), asked) > 0:
         return EFFECTIVE
     truths = [(rule.effect, reference.rule_truth(rule, asked)) for rule in document.rules]
@@ -188,14 +187,8 @@ BEYOND = {
     "tenant equals another": (ALL, rules(allow("*", **only("equals", "tenant", "t2")))),
     "deny for the tenant": (ALL, rules(allow("*"), deny("*", **only("notEquals", "tenant", "t2")))),
     "more than a year": (ALL_YEARS, A_YEAR),
-    "the first day": (
-        rules(allow("*", **only("before", "currentTime", "0001-01-01T12:00:00Z"))),
-        COMPUTE,
-    ),
-    "the last day": (
-        rules(allow("*", **only("after", "currentTime", "9999-12-31T12:00:00Z"))),
-        COMPUTE,
-    ),
+    "the first day": (rules(allow("*", **only("before", "currentTime", "0001-01-01T12:00:00Z"))), COMPUTE),
+    "the last day": (rules(allow("*", **only("after", "currentTime", "9999-12-31T12:00:00Z"))), COMPUTE),
     "every common letter": (rules(allow("*", targets=[LETTERS])), STORAGE),
 }
 

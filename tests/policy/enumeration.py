@@ -122,7 +122,6 @@ class _Spread:
         return self.kept[name]
 
     def _facts_of(self, rule: Rule, target: str, enough: Sequence[str]) -> int:
-        """The facts under which the constraints of a rule hold for the region and the tenant of a target."""
         here = 0
         for place, one in enumerate(self.every):
             known = placed(one, target)

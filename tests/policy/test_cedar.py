@@ -6,13 +6,14 @@ from dataclasses import replace
 import cedarpy
 import pytest
 
+from client.policy import model
 from client.policy.engine import compile_document
 from client.policy.model import AccessRequest, parse_address, parse_timestamp
 from tests.policy import cedar, worlds
 
 
 def known_question(chance: random.Random) -> AccessRequest:
-    """A request without anything unknown: no open part of the target, every fact said, tags there or absent."""
+    """A request in which everything is known: no open part of the target, every fact."""
     operation = chance.choice(worlds.CATALOGUE)
     region, kind = chance.choice((*worlds.REGIONS, "elsewhere")), chance.choice((*worlds.RESOURCES, "other"))
     name = chance.choice(("a", "ab", "abc", "b", "axb", "zz"))
@@ -37,7 +38,7 @@ def known_question(chance: random.Random) -> AccessRequest:
 
 
 def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
-    """How many requests were decided alike, and how many of them allowed."""
+    """Return how many requests were decided alike, and how many of them allowed."""
     chance = random.Random(seed)
     alike = allowed = 0
     for _ in range(documents):
@@ -66,8 +67,6 @@ def test_both_engines_decide_100_000_requests_alike(seed: int) -> None:
 
 
 def test_the_comparison_sees_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    from client.policy import model
-
     monkeypatch.setattr(model, "may_hold", lambda constraint: lambda known: False)
     with pytest.raises(AssertionError):
         compared(1, 40, 50)

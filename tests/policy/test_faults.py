@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -30,14 +31,10 @@ Comparison = Callable[[], object]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remembered() -> Any:
-    """Globs are cached between tests."""
+def _no_cached_globs() -> Any:
     matching._cached_glob.cache_clear()
     yield
     matching._cached_glob.cache_clear()
-
-
-# Comparisons
 
 
 def addresses() -> object:
@@ -72,7 +69,6 @@ def letters() -> object:
 
 
 def readings() -> object:
-    """Documents that must be refused."""
     rule = '{"access":"allow","operations":["*"],"targets":["*"]%s}'
     whole = '{"schemaVersion":"1","rules":[' + rule + "]}"
     for text in (
@@ -93,16 +89,9 @@ def readings() -> object:
     return None
 
 
-def decisions() -> object:
-    return decision_difference(11, 600, 8)
-
-
-def capped() -> object:
-    return cap_difference(12, 300, 1)
-
-
-def maps() -> object:
-    return map_difference(13, 60)
+decisions = partial(decision_difference, 11, 600, 8)
+capped = partial(cap_difference, 12, 300, 1)
+maps = partial(map_difference, 13, 60)
 
 
 def containments() -> object:
@@ -119,18 +108,12 @@ def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None
     assert comparison() is None
 
 
-# Faults
-
 RUN, APPLICABLE = containment._Comparison.run, containment.restrict_to_tenant
 GRANTED, FACT = engine.GrantedRule, request_space.context_dimension
 
 
 def unknown_counts_as(value: bool) -> Any:
     return lambda constraint: model._compile(constraint, value)
-
-
-def begins(pattern: str) -> Any:
-    return lambda text: text.startswith(pattern.partition("*")[0])
 
 
 def whatever_the_case(operator: str, value: str) -> Any:
@@ -177,14 +160,6 @@ def any_of_them(tests: Any) -> Any:
     return (lambda known: any(test(known) for test in tests)) if tests else None
 
 
-def shut_by_what_may(self: Any) -> int:
-    return int(self.possible & ~self.denied & ~self.effective)
-
-
-def without_cap(rule: Any, source: Any, cap: Any = None) -> Any:
-    return GRANTED(rule, source, None)
-
-
 def only_named(literals: Any, work: Any) -> Any:
     return request_classes.Dimension(
         [literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"], work
@@ -221,16 +196,25 @@ FAULTS: dict[str, tuple[Comparison, Any, str, Any]] = {
     "an open target is covered by any pattern": (decisions, engine, "must_cover", matching.may_cover),
     "the map covers an open target with any pattern": (maps, coverage, "must_cover", matching.may_cover),
     "a deny needs the whole of an open target": (decisions, engine, "may_cover", matching.must_cover),
-    "a pattern matches by its first characters": (decisions, matching, "compile_glob", begins),
+    "a pattern matches by its first characters": (
+        *(decisions, matching, "compile_glob"),
+        lambda pattern: lambda text: text.startswith(pattern.partition("*")[0]),
+    ),
     "letter case does not count": (letters, model, "_text_test", whatever_the_case),
     "addresses of both versions are one number line": (addresses, model, "_address_test", of_any_version),
     "a mapped address stays of version 6": (addresses, model, "parse_address", unmapped),
     "before and after hold at the instant itself": (decisions, model, "_time_test", inclusive),
     "a tag that is not there is unknown": (decisions, model, "_tag_test", absent_is_unknown),
     "one of the constraints is enough": (decisions, model, "conjunction", any_of_them),
-    "the author's cap is left out": (capped, engine, "GrantedRule", without_cap),
+    "the author's cap is left out": (
+        *(capped, engine, "GrantedRule"),
+        lambda rule, source, cap=None: GRANTED(rule, source, None),
+    ),
     "a deny is no part of the map": (maps, coverage.Coverage, "effective", property(lambda self: self.allowed)),
-    "a deny that may fire always fires": (maps, coverage.Coverage, "conditional", property(shut_by_what_may)),
+    "a deny that may fire always fires": (
+        *(maps, coverage.Coverage, "conditional"),
+        property(lambda self: int(self.possible & ~self.denied & ~self.effective)),
+    ),
     "the catalogue never grows": (containments, request_space, "operation_dimension", only_named),
     "the author's denies are forgotten": (containments, containment._Comparison, "run", without_the_authors_denies),
     "the draft's own denies do not count": (containments, containment._Comparison, "run", without_the_drafts_denies),
@@ -250,8 +234,8 @@ def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) 
     comparison, owner, name, replacement = FAULTS[fault]
     monkeypatch.setattr(owner, name, replacement)
     try:
-        found = comparison()
-    except AssertionError as raised:
-        # The check puts its counterexamples to the engine, and says so when that disagrees.
-        found = raised
-    assert found is not None
+        difference = comparison()
+    except AssertionError as error:
+        # The check passes its counterexamples to the engine, and raises if that disagrees.
+        difference = error
+    assert difference is not None

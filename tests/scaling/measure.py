@@ -29,8 +29,6 @@ MIN_ROWS = 1_000
 
 
 class Measurement:
-    """A platform on PostgreSQL whose CPU time is measured."""
-
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.port = cluster, free_port()
         cluster.create("scaling")

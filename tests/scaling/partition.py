@@ -5,14 +5,7 @@ from sqlalchemy import ColumnElement, PrimaryKeyConstraint, Table, UniqueConstra
 from service.db.tables import metadata, organizations, tenants
 
 # Rows of people, who may belong to several organizations, and of their sign-ins. A partition has those of its members.
-OF_PEOPLE = {
-    "users",
-    "identities",
-    "sessions",
-    "refresh_tokens",
-    "device_codes",
-    "authorization_codes",
-}
+OF_PEOPLE = {"users", "identities", "sessions", "refresh_tokens", "device_codes", "authorization_codes"}
 # Rows of an installation: each partition has its own.
 OF_INSTALLATION = {
     "platform_state",

@@ -64,24 +64,24 @@ class Cluster:
                 time.sleep(0.05)
 
     def stop(self) -> None:
-        """A fast end: what is going on is rolled back, and whoever is connected is cut off."""
+        """Stop fast: roll back transactions and close connections."""
         self.server.send_signal(signal.SIGINT)
         self.server.wait(30)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An immediate end: nothing is written back and nobody is waited for, because the cluster is thrown away.
+        # Stop immediately, because the cluster is discarded.
         self.server.send_signal(signal.SIGQUIT)
         try:
             self.server.wait(60)
         except subprocess.TimeoutExpired:
             self.server.kill()
             self.server.wait()
-        # What was written last passed through the write-ahead log; tables are searched platform by platform.
+        # The last writes are in the write-ahead log; the tables of each platform are searched at its end.
         leaks = [] if error else leaks_of_files(self.wal, ())
         leaks += ["log" for _ in secrets_in((self.folder / "log").read_bytes())]
-        # Each of some hundred databases is three hundred files: nobody waits for them to go.
+        # In the background: each of some hundred databases has three hundred files.
         os.posix_spawnp("rm", ["rm", "-rf", str(self.folder)], os.environ)
         assert error or not leaks, leaks
 

@@ -1,6 +1,5 @@
 """The real `python -m service` process, asked over its real socket with nothing of our client in between."""
 
-import http.client
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from urllib.parse import urlencode
 
 from service.seed.loader import KEY_FILE
 from tests import forking
-from tests.homes import Answer, UnixConnection
+from tests.homes import Answer, UnixConnection, exchange
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files
 from tests.service import demo_world
 
@@ -232,37 +231,6 @@ class Executed(Running):
     """The same with nothing loaded before, as whoever starts it has it."""
 
     forked = False
-
-
-def exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
-) -> Answer:
-    try:
-        connection.request(method, path, body=content, headers=dict(headers))
-        answer = connection.getresponse()
-        return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-    finally:
-        connection.close()
-
-
-def ask_on(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    headers: Iterable[tuple[str, str]],
-    content: bytes | None = None,
-) -> Answer:
-    """One request on an open connection, which stays open; of an event stream only the head."""
-    connection.putrequest(method, path)
-    for name, value in (*headers, ("Content-Length", str(len(content or b"")))):
-        connection.putheader(name, value)
-    connection.endheaders(content)
-    answer = connection.getresponse()
-    received = {name.lower(): value for name, value in answer.getheaders()}
-    if received.get("content-type", "").startswith("text/event-stream"):
-        connection.close()
-        return Answer(answer.status, received, b"")
-    return Answer(answer.status, received, answer.read())
 
 
 def read_until_closed(connection: socket.socket) -> bytes:

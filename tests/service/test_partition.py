@@ -48,37 +48,24 @@ GLOBAL: dict[str, set[tuple[str, ...]]] = {
 
 
 def test_every_table_has_a_path_to_an_organization_or_is_listed() -> None:
-    without = {table.name for table in metadata.sorted_tables if organization_path(table) is None}
-    assert without == OF_PEOPLE | OF_INSTALLATION | BY_ID.keys()
+    assert {table.name for table in metadata.sorted_tables if organization_path(table) is None} == (
+        OF_PEOPLE | OF_INSTALLATION | BY_ID.keys()
+    )
     for name, columns in BY_ID.items():
         assert set(columns) <= set(metadata.tables[name].c.keys())
-
-
-def test_rows_refer_to_their_own_organization_or_to_people() -> None:
     for table in tables_of_organizations():
-        for key in table.foreign_keys:
-            parent = key.column.table
+        for parent in (key.column.table for key in table.foreign_keys):
             assert organization_path(parent) is not None or parent is tables.users, (table.name, parent.name)
-
-
-def test_constraints_over_all_organizations_are_listed() -> None:
     listed = [table for table in metadata.sorted_tables if table.name not in OF_INSTALLATION | BY_ID.keys()]
-    found = {table.name: columns for table in listed if (columns := global_constraints(table))}
-    assert found == GLOBAL
+    assert {table.name: columns for table in listed if (columns := global_constraints(table))} == GLOBAL
 
 
 def test_the_document_explains_every_exception() -> None:
     section = DOCUMENT.read_text().partition("## After one PostgreSQL")[2]
     names = set(re.findall(r"`(\w+)(?:\.\w+)?`", section))
     assert OF_PEOPLE | OF_INSTALLATION | BY_ID.keys() <= names
-    random = {
-        IDS,
-        ("token_hash",),
-        ("code_hash",),
-        ("device_code_hash",),
-        ("run_id",),
-        ("run_id", "kind", "resource_id"),
-    }
+    random = {(name,) for name in ("id", "token_hash", "code_hash", "device_code_hash", "run_id")}
+    random.add(("run_id", "kind", "resource_id"))
     for name, constraints in GLOBAL.items():
         for columns in constraints - random:
             assert any(f"`{name}.{column}`" in section for column in columns), (name, columns)
@@ -102,8 +89,7 @@ def test_an_organization_answers_alike_without_the_rows_of_the_others(demo: Coun
     ]
 
     def answers() -> list[tuple[int, Any]]:
-        received = [demo.get(path, demo.session) for path in paths]
-        return [(answer.status_code, answer.json()) for answer in received]
+        return [(answer.status_code, answer.json()) for answer in (demo.get(path, demo.session) for path in paths)]
 
     before = answers()
     assert {status for status, _ in before} == {200}

@@ -30,9 +30,5 @@ def test_linux_reads_the_peer_from_the_kernel() -> None:
 
 def test_macos_reads_the_user_id_and_reports_no_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "SO_PEERCRED")
-    assert peer_credentials(MacSocket(501)) == (501, 0)  # type: ignore[arg-type]
-
-
-def test_macos_reads_a_user_id_above_the_signed_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(socket, "SO_PEERCRED")
-    assert peer_credentials(MacSocket(4294967294)) == (4294967294, 0)  # type: ignore[arg-type]
+    for uid in (501, 4294967294):
+        assert peer_credentials(MacSocket(uid)) == (uid, 0)  # type: ignore[arg-type]

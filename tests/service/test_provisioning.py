@@ -14,7 +14,6 @@ from service.catalogue.resource_types import default_limits
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import billing_accounts, isolation_projects, tenant_quotas
-from service.jobs import queries
 from service.jobs.job import retry_delay
 from service.tenants.provisioning import STEPS, BackendUnavailable, ProvisioningJob, plan
 from tests.service.audited import audited
@@ -28,6 +27,11 @@ def planned(database: Database) -> Planned:
 
 async def test_a_new_tenant_becomes_active_with_all_its_parts(planned: Planned) -> None:
     before = planned.tenant()
+    # A limit that is set already stays.
+    limits = default_limits() | {"vcpu": default_limits()["vcpu"] + 1}
+    with planned.database.write() as connection:
+        row = {"tenant_id": planned.tenant_id, "resource_type": "vcpu", "limit": limits["vcpu"]}
+        connection.execute(insert(tenant_quotas).values(row))
     await planned.provisioning.run(planned.run_id)
     planned.is_whole()
     assert planned.tenant() == before | {"status": "active"}
@@ -35,7 +39,7 @@ async def test_a_new_tenant_becomes_active_with_all_its_parts(planned: Planned) 
     with planned.database.read() as connection:
         project = connection.scalar(select(isolation_projects.c.name).where(isolation_projects.c.tenant_id == mine))
         quotas = select(tenant_quotas.c.resource_type, tenant_quotas.c.limit).where(tenant_quotas.c.tenant_id == mine)
-        assert {row.resource_type: row.limit for row in connection.execute(quotas)} == default_limits()
+        assert {row.resource_type: row.limit for row in connection.execute(quotas)} == limits
     assert project == f"aurora-{planned.organization_id[:8]}-web-shop-{mine[:8]}"
     # A finished run is not run again.
     await planned.provisioning.run(planned.run_id)
@@ -44,30 +48,21 @@ async def test_a_new_tenant_becomes_active_with_all_its_parts(planned: Planned) 
     planned.is_whole()
 
 
-async def test_a_limit_that_is_set_already_stays(planned: Planned) -> None:
-    limit = default_limits()["vcpu"] + 1
-    with planned.database.write() as connection:
-        row = {"tenant_id": planned.tenant_id, "resource_type": "vcpu", "limit": limit}
-        connection.execute(insert(tenant_quotas).values(row))
-    await planned.provisioning.run(planned.run_id)
-    mine = (tenant_quotas.c.tenant_id == planned.tenant_id, tenant_quotas.c.resource_type == "vcpu")
-    with planned.database.read() as connection:
-        assert connection.scalar(select(tenant_quotas.c.limit).where(*mine)) == limit
-    planned.is_whole()
-
-
 def test_every_movement_shows_the_step_at_work_and_raises_seq(planned: Planned) -> None:
     work, seen = planned.provisioning, list[tuple[str, int, str | None, int]]()
 
-    def note() -> None:
+    def record() -> None:
         row = planned.row()
         seen.append((row["status"], row["seq"], row["current_step"], row["progress"]))
 
-    note()
+    record()
     while (name := work.start_step(planned.run_id)) is not None:
-        note()
+        # A step that is interrupted continues as the same attempt.
+        assert work.start_step(planned.run_id) == name
+        assert [step["attempts"] for step in planned.row()["steps"] if step["name"] == name] == [1]
+        record()
         work.run_step(planned.run_id, name)
-        note()
+        record()
     assert seen == [
         ("pending", 0, None, 0),
         ("running", 1, "isolation (1/4)", 0),
@@ -81,60 +76,45 @@ def test_every_movement_shows_the_step_at_work_and_raises_seq(planned: Planned) 
     ]
 
 
-def test_a_step_cut_short_goes_on_as_the_same_attempt(planned: Planned) -> None:
-    assert planned.provisioning.start_step(planned.run_id) == "isolation"
-    assert planned.provisioning.start_step(planned.run_id) == "isolation"
-    assert planned.row()["steps"][0]["attempts"] == 1
-    assert planned.row()["seq"] == 1
-
-
 async def test_two_processes_at_one_run_do_each_step_once(planned: Planned) -> None:
+    # The database refuses a second open operation of the kind.
+    with pytest.raises(IntegrityError), planned.database.write() as connection:
+        plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
     await asyncio.gather(*(planned.provisioning.run(planned.run_id) for _ in range(4)))
     planned.is_whole()
     assert planned.row()["seq"] == 2 * len(STEPS)
     assert [step["attempts"] for step in planned.row()["steps"]] == [1] * 4
-
-
-def test_a_second_open_operation_of_the_kind_is_refused_by_the_database(planned: Planned) -> None:
-    with pytest.raises(IntegrityError), planned.database.write() as connection:
-        plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
     with planned.database.write() as connection:
-        queries.advance(connection, planned.run_id, at=NOW, status="completed")
         plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
 
 
 async def test_a_failing_backend_is_tried_again_until_it_answers(database: Database) -> None:
-    planned = planned_on(database, faults={"billing_account": 2, "roles": 1})
-    await planned.provisioning.run(planned.run_id)
-    planned.is_whole()
-    assert [step["attempts"] for step in planned.row()["steps"]] == [1, 2, 1, 3]
-    assert [step["error"] for step in planned.row()["steps"]] == [None] * 4
-
-
-def test_a_failed_attempt_is_visible_and_leaves_nothing_of_its_step(database: Database) -> None:
-    planned = planned_on(database, faults={"isolation": 1})
+    planned = planned_on(database, faults={"isolation": 1, "billing_account": 2, "roles": 1})
     work = planned.provisioning
+    # A failed attempt is visible and leaves nothing of its step.
     assert work.start_step(planned.run_id) == "isolation"
-    with pytest.raises(BackendUnavailable, match="isolation backend unavailable") as failed:
+    with pytest.raises(BackendUnavailable, match="isolation backend unavailable") as failure:
         work.run_step(planned.run_id, "isolation")
-    assert work.record_failure(planned.run_id, "isolation", str(failed.value)) == 1
+    assert work.record_failure(planned.run_id, "isolation", str(failure.value)) == 1
     step = planned.row()["steps"][0]
     assert (step["status"], step["attempts"], step["error"]) == ("retrying", 1, "isolation backend unavailable")
     assert planned.row()["status"] == "running"
     assert planned.parts() == (0, 0, 0, 0)
+    await work.run(planned.run_id)
+    planned.is_whole()
+    assert [step["attempts"] for step in planned.row()["steps"]] == [2, 2, 1, 3]
+    assert {step["error"] for step in planned.row()["steps"]} == {None}
 
 
 async def test_an_unexpected_error_is_retried_and_shown_without_internals(planned: Planned) -> None:
     other = planned_on(planned.database)
     number = f"BA-{planned.tenant_id.replace('-', '')[:12].upper()}"
+    row = {"tenant_id": other.tenant_id, "account_number": number, "created_at": BEFORE}
     with planned.database.write() as connection:
-        connection.execute(
-            insert(billing_accounts).values(tenant_id=other.tenant_id, account_number=number, created_at=BEFORE)
-        )
+        connection.execute(insert(billing_accounts).values(row))
     running = asyncio.create_task(planned.provisioning.run(planned.run_id))
     await asyncio.to_thread(until, lambda: planned.row()["steps"][3]["status"] == "retrying")
-    error = planned.row()["steps"][3]["error"]
-    assert error == "the step failed unexpectedly"
+    assert planned.row()["steps"][3]["error"] == "the step failed unexpectedly"
     with planned.database.write() as connection:
         connection.execute(delete(billing_accounts).where(billing_accounts.c.tenant_id == other.tenant_id))
     async with asyncio.timeout(60):
@@ -147,12 +127,8 @@ def test_waits_grow_to_a_minute_and_no_further() -> None:
     assert waits == pytest.approx([1.2, 2.4, 4.8, 38.4, 60, 60])
 
 
-# Longer than any run: where the count has passed it, the process came to its end.
-ALL_STATEMENTS = 200
-
-
 def run_until_killed(url: str, run_id: str, statement: int) -> None:
-    """Takes the run as far as it gets in a process that kills itself (-9) before its n-th statement or commit."""
+    """Run provisioning in a process that kills itself (-9) before its n-th statement or commit."""
     database = audited(url)
     left = statement
 
@@ -172,7 +148,7 @@ def run_until_killed(url: str, run_id: str, statement: int) -> None:
 def test_killed_before_any_statement_nothing_is_lost_or_done_twice(database: Database) -> None:
     forked = multiprocessing.get_context("fork")
     url = database.engine.url.render_as_string(hide_password=False)
-    for statement in range(1, ALL_STATEMENTS):
+    for statement in range(1, 200):
         planned = planned_on(database, faults={"quotas": 1})
         database.close()
         child = forked.Process(target=run_until_killed, args=(url, planned.run_id, statement))
@@ -182,10 +158,8 @@ def test_killed_before_any_statement_nothing_is_lost_or_done_twice(database: Dat
             break
         assert child.exitcode == -signal.SIGKILL
         done = [step["status"] == "completed" for step in planned.row()["steps"]]
-        parts = planned.parts()
-        assert parts == tuple(
-            n if d else 0 for n, d in zip((1, len(roles()), len(default_limits()), 1), done, strict=True)
-        )
+        numbers = (1, len(roles()), len(default_limits()), 1)
+        assert planned.parts() == tuple(n if d else 0 for n, d in zip(numbers, done, strict=True))
         assert planned.row()["progress"] == 25 * sum(done)
         assert (planned.tenant()["status"] == "active") == all(done)
         asyncio.run(planned.provisioning.run(planned.run_id))

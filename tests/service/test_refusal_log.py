@@ -17,7 +17,7 @@ from service.db.engine import Database
 from service.db.tables import audit_log
 from service.principal import Principal
 from tests.service.audited import SECRET
-from tests.service.conftest import DemoUrl
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
 from tests.service.running import MEMBER, OWNER, STAGING, Running
 
@@ -31,7 +31,7 @@ def principal(request_id: str = "r", **members: Any) -> Principal:
 
 
 def belongs_to(
-    connection: Connection, principal: Principal, organization_id: str | None, tenant_id: str | None
+    _: Connection, __: Principal, organization_id: str | None, tenant_id: str | None
 ) -> tuple[str | None, str | None]:
     return organization_id, tenant_id
 
@@ -44,8 +44,13 @@ def entries(database: Database) -> list[tuple[str, dict[str, Any]]]:
 
 
 def repeated(database: Database) -> list[int]:
-    """Return the numbers of refusals that the entries stand for."""
+    """Return the number of refusals that each entry counts."""
     return [details.get("repeated", 1) for _, details in entries(database)]
+
+
+def record(log: RefusalLog, times: int = 1) -> None:
+    for _ in range(times):
+        log.record(principal(), RENAME)
 
 
 @pytest.fixture
@@ -62,6 +67,12 @@ def test_the_first_is_an_entry_at_once_and_the_others_are_one(database: Database
     assert entries(database) == [("r0", refused), ("r4", {**refused, "repeated": 4})]
     log.flush()
     assert len(entries(database)) == 2
+    # Counts are written at the stop, and later refusals one by one.
+    record(log, 3)
+    log.close()
+    assert repeated(database) == [1, 4, 1, 2]
+    record(log, 2)
+    assert repeated(database) == [1, 4, 1, 2, 1, 1]
 
 
 def test_different_refusals_are_entries_of_their_own(database: Database, log: RefusalLog) -> None:
@@ -80,55 +91,37 @@ def test_different_refusals_are_entries_of_their_own(database: Database, log: Re
 
 def test_while_a_refusal_is_repeated_each_minute_has_one_entry(database: Database, log: RefusalLog) -> None:
     for _ in range(3):
-        log.record(principal(), RENAME)
-        log.record(principal(), RENAME)
+        record(log, 2)
         log.flush()
     assert repeated(database) == [1, 1, 2, 2]
-
-
-def test_after_a_minute_without_it_a_refusal_is_the_first_again(database: Database, log: RefusalLog) -> None:
-    log.record(principal(), RENAME)
-    # It may be a moment old now: the next one within a minute is still counted.
-    log.flush()
-    log.record(principal(), RENAME)
-    assert repeated(database) == [1]
+    # One within a minute of the last is counted; after a minute without one it is the first again.
+    record(log)
     log.flush()
     log.flush()
-    log.record(principal(), RENAME)
-    assert repeated(database) == [1, 1, 1]
+    assert repeated(database) == [1, 1, 2, 2, 1]
+    record(log)
+    assert repeated(database) == [1, 1, 2, 2, 1, 1]
 
 
 def test_counts_are_written_in_time_without_a_further_refusal(database: Database, log: RefusalLog) -> None:
     writer = BatchWriter(database, (), [(log.flush, 0.05)], seconds=0.01)
     writer.start()
     for _ in range(2):
-        log.record(principal(), RENAME)
-        log.record(principal(), RENAME)
+        record(log, 2)
         until(lambda: not log._counts)
     writer.stop()
     assert repeated(database) == [1, 1, 1, 1]
 
 
-def test_counts_are_written_at_the_stop(database: Database, log: RefusalLog) -> None:
-    for _ in range(3):
-        log.record(principal(), RENAME)
-    log.close()
-    assert repeated(database) == [1, 2]
-    log.record(principal(), RENAME)
-    log.record(principal(), RENAME)
-    assert repeated(database) == [1, 2, 1, 1]
-
-
 def test_no_refusal_is_lost_while_the_log_takes_no_entry(database: Database, log: RefusalLog) -> None:
-    def fail(*noted: Any) -> None:
-        if noted[2].startswith("INSERT INTO audit_log"):
+    def fail(*arguments: Any) -> None:
+        if arguments[2].startswith("INSERT INTO audit_log"):
             raise RuntimeError("the disk is full")
 
     event.listen(database.engine, "before_cursor_execute", fail)
-    log.record(principal(), RENAME)
-    log.record(principal(), RENAME)
+    record(log, 2)
     log.flush()
-    log.record(principal(), RENAME)
+    record(log)
     event.remove(database.engine, "before_cursor_execute", fail)
     assert repeated(database) == []
     log.flush()
@@ -159,7 +152,7 @@ def test_concurrent_refusals_are_all_counted_and_the_chain_holds(database: Datab
         assert verify(connection, key_of(SECRET)).fault is None
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_counted_entry_is_shown_as_the_others_are(kind: str, demo_url: DemoUrl) -> None:
     path = f"/api/v1/tenants/{STAGING}"
     with Running(demo_url(kind)) as platform:

@@ -14,7 +14,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from service.db.tables import operations, policy_versions, quota_requests, resou
 from tests.service import load
 from tests.service.access import Iam, allow
 from tests.service.account import Key
+from tests.service.conftest import NewDatabaseUrl
 from tests.service.load import Journal, Target, audited_changes, keys_are_stored_once
 from tests.service.planned import until
 from tests.service.running import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP, Running
@@ -33,14 +35,13 @@ from tests.service.running import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP, R
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "replicas" / "run.py"
 LOAD_SECONDS = 45
-# Of clients, each with several of them.
 PROCESSES = 3
-# After a kill, until the balancer has noticed who is there.
+# After a kill, until the balancer knows the replicas again.
 NOTICED_SECONDS = 3.0
 
 
 class Replicas:
-    """The example as a user starts it; what it says of its replicas is read as it comes."""
+    """The example as a user starts it; its output names the processes of its replicas."""
 
     def __init__(self, url: str, count: int, world: str = "demo", **variables: str) -> None:
         self.folder, self.count = Path(tempfile.mkdtemp(prefix="frost-")) / "replicas", count
@@ -52,7 +53,6 @@ class Replicas:
             text=True,
         )
         self.pids: dict[int, int] = {}
-        self.said: list[str] = []
         self.port = 0
         threading.Thread(target=self._read, daemon=True).start()
         until(lambda: self.port > 0 and len(self.pids) == count, 60)
@@ -62,14 +62,13 @@ class Replicas:
     def _read(self) -> None:
         assert self.process.stdout
         for line in self.process.stdout:
-            self.said.append(line)
-            if told := re.match(r"replica (\d+): process (\d+)", line):
-                self.pids[int(told[1])] = int(told[2])
-            elif told := re.match(r"balancer: listening on .*:(\d+)", line):
-                self.port = int(told[1])
+            if match := re.match(r"replica (\d+): process (\d+)", line):
+                self.pids[int(match[1])] = int(match[2])
+            elif match := re.match(r"balancer: listening on .*:(\d+)", line):
+                self.port = int(match[1])
 
     def __getitem__(self, number: int) -> Running:
-        """A replica, asked over its own socket."""
+        """Return a replica, to be asked over its own socket."""
         one = Running.__new__(Running)
         one.folder, one.tokens, one.seen = self.folder / f"replica-{number}", {}, set()
         return one
@@ -84,7 +83,6 @@ class Replicas:
         until(lambda: self.is_ready(number), 60)
 
     def kill(self, number: int) -> None:
-        """kill -9; wait until another process is in its place and ready."""
         killed = self.pids[number]
         os.kill(killed, signal.SIGKILL)
         until(lambda: self.pids[number] != killed, 30)
@@ -105,13 +103,13 @@ class Replicas:
 
 
 @pytest.fixture
-def url(new_database_url: Callable[[str, bool], str]) -> str:
+def url(new_database_url: NewDatabaseUrl) -> str:
     return new_database_url("postgresql", False)
 
 
 @pytest.fixture
 def replicas(url: str) -> Iterator[Replicas]:
-    """Two of them on a database that nobody has used yet, so that they begin it together."""
+    """Two replicas on an empty database, which they set up together."""
     running = Replicas(url, 2, FROST_PLATFORM_PROVISIONING_PACE="0.5", FROST_PLATFORM_APPLY_PACE="0.2")
     yield running
     running.end()
@@ -129,15 +127,15 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
     seed = int(os.environ.get("FROST_TEST_SEED") or 20261122)
     print(f"seed {seed} (FROST_TEST_SEED)")  # noqa: T201
     moments = random.Random(seed)
-    loader = next(
-        number for number in replicas.pids if (replicas.folder / f"replica-{number}/world-keys.json").exists()
-    )
+    loader = next(n for n in replicas.pids if (replicas.folder / f"replica-{n}/world-keys.json").exists())
     first = replicas[loader]
     iam, key = Iam(first), Key(first, "compute:read", rateLimit=60_000)
     policy = iam.policy("load", allow("compute:*"))
     assert iam.attach(policy, "api_key", key.id).status == 204
     began = time.monotonic()
-    common: dict[str, Any] = {"port": replicas.port, "token": first.token(OWNER), "until": began + LOAD_SECONDS}
+    stop = replicas.folder / "stop"
+    common = {"port": replicas.port, "token": first.token(OWNER), "until": began + 600, "stop": str(stop)}
+    common["patience"] = 300.0
     works = [
         (load.reading, {"tenant": WEB_SHOP}),
         (load.reading, {"tenant": DATA_LAKE}),
@@ -155,35 +153,30 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
     tasks = list(zip([work for work, _ in works], targets, strict=True))
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         shares = [pool.apply_async(load.worked_together, (tasks[number::PROCESSES],)) for number in range(PROCESSES)]
-        while time.monotonic() < began + LOAD_SECONDS - 5:
+        while time.monotonic() < began + LOAD_SECONDS or len(broken) < 2:
             time.sleep(moments.uniform(0.5, 3))
             dying = list(replicas.pids) if moments.random() < 0.2 else [moments.choice(list(replicas.pids))]
             killed = time.monotonic()
-            threads = [threading.Thread(target=replicas.kill, args=(number,)) for number in dying]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            with ThreadPoolExecutor(len(dying)) as threads:
+                list(threads.map(replicas.kill, dying))
             broken.append((killed, time.monotonic() + NOTICED_SECONDS))
             print(f"killed {dying}: back after {time.monotonic() - killed:.1f} s")  # noqa: T201
-        told = [share.get(LOAD_SECONDS + 120) for share in shares]
+        stop.touch()
+        results = [share.get(120) for share in shares]
     names = [f"{work.__name__} {number}" for number, (work, _) in enumerate(works)]
     journals = {
-        names[place + PROCESSES * n]: journal for place, share in enumerate(told) for n, journal in enumerate(share)
+        names[place + PROCESSES * n]: journal for place, share in enumerate(results) for n, journal in enumerate(share)
     }
 
     assert not [journal.error for journal in journals.values() if journal.error]
     assert len(broken) >= 2
     assert all(journal.done or name.startswith("reading") for name, journal in journals.items())
-    # Errors only while a connection breaks, and gone after the retry: a client that was not answered would have ended.
+    # Errors occur only while a connection breaks, and not after the retry: a client without an answer ends.
     failures = [(name, *failure) for name, journal in journals.items() for failure in journal.failures]
-    calm = [
-        failure for failure in failures if not any(failure[1] <= end and begin <= failure[2] for begin, end in broken)
-    ]
-    assert not calm
+    assert not [one for one in failures if not any(one[1] <= end and begin <= one[2] for begin, end in broken)]
     assert failures, "no kill met a request"
     assert '"request failed"' not in replicas.log()
-    # The survivors take up what the dead were at.
+    # Other replicas continue the work of killed ones.
     until(lambda: not still_open(database), 180)
     nothing_lost_or_doubled(database, journals)
     decided = rightly_decided(journals, policy)
@@ -208,41 +201,37 @@ def still_open(database: Database) -> int:
 
 def nothing_lost_or_doubled(database: Database, journals: dict[str, Journal]) -> None:
     log = audited_changes(database)
-    # The last of a client may be unanswered: no, each was asked until it was.
     keys_are_stored_once(database, log, of(journals, "making_keys"))
     with database.read() as connection:
-        asked = connection.execute(select(quota_requests).where(quota_requests.c.reason.startswith("load "))).all()
-        limit = connection.scalar(
-            select(tenant_quotas.c.limit).where(
-                tenant_quotas.c.tenant_id == DATA_LAKE, tenant_quotas.c.resource_type == "vcpu"
-            )
-        )
+        requests = connection.execute(select(quota_requests).where(quota_requests.c.reason.startswith("load "))).all()
+        vcpu = (tenant_quotas.c.tenant_id == DATA_LAKE, tenant_quotas.c.resource_type == "vcpu")
+        limit = connection.scalar(select(tenant_quotas.c.limit).where(*vcpu))
         versions = list(connection.scalars(select(policy_versions.c.version).where(policy_versions.c.name == "load")))
         policy = connection.scalar(select(policy_versions.c.policy_id).where(policy_versions.c.name == "load").limit(1))
-        made = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
+        created = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
         runs = connection.execute(select(operations)).all()
     quotas = of(journals, "asking_quota")
-    assert {row.id for row in asked} == {one["id"] for one in quotas}
+    assert {row.id for row in requests} == {one["id"] for one in quotas}
     assert limit == quotas[-1]["limit"]
-    assert all(log["quota_request.create", f"quota_request:{row.id}"] == 1 for row in asked)
+    assert all(log["quota_request.create", f"quota_request:{row.id}"] == 1 for row in requests)
     edits = of(journals, "editing")
     assert [one["version"] for one in edits] == list(range(2, len(edits) + 2))
     assert sorted(versions) == list(range(1, len(edits) + 2))
     assert log["policy.update", f"policy:{policy}"] == len(edits)
-    begun = of(journals, "making_tenants")
-    assert {row.id for row in made} == {one["id"] for one in begun}
-    assert len({row.display_name for row in made}) == len(begun)
-    for row in made:
+    started = of(journals, "making_tenants")
+    assert {row.id for row in created} == {one["id"] for one in started}
+    assert len({row.display_name for row in created}) == len(started)
+    for row in created:
         assert row.status == "active"
         assert log["tenant.create", f"tenant:{row.id}"] == log["tenant.provision", f"tenant:{row.id}"] == 1
     assert {row.status for row in runs} == {"completed"}
 
 
 def rightly_decided(journals: dict[str, Journal], policy: str) -> int:
-    """Look at every decision against the history of the policy; how many only one answer was right for.
+    """Check every decision against the history of the policy; return how many had only one correct answer.
 
-    A version counts from its request being sent at the earliest to the next one's answer at the latest. In between,
-    both are right.
+    A version counts from the request that created it to the answer of the next one. Where two overlap, both are
+    correct.
     """
     edits = [{"gives": True, "sent": 0.0, "known": 0.0}, *of(journals, "editing")]
     spans = [
@@ -267,18 +256,16 @@ def count_of_applies_is_true(database: Database, journals: dict[str, Journal]) -
         ]
     mine = [row for row in rows if any(name.startswith("run-") for name in row.snapshot["tags"])]
     assert {row.run_id for row in mine} >= {one["run"] for one in of(journals, "applying")}
-    # One that is killed is found by the others after 20 s, so there are few, and each has been through something.
+    # The other replicas notice a killed one after 20 s, so there are few runs.
     assert len(mine) >= 2
     by_tag = Counter[tuple[str, str]]()
     for row in mine:
         for kind, counts in row.result["byType"].items():
-            outcomes = [counts[what] for what in ("updated", "unchanged", "skipped", "failed")]
-            # Each resource once; of a kind that cannot be listed there is one failure, of none in particular.
+            outcomes = [counts[outcome] for outcome in ("updated", "unchanged", "skipped", "failed")]
+            # Each resource once; a kind that cannot be listed has one failure.
             unlisted = counts["examined"] == 0 and outcomes == [0, 0, 0, 1]
-            assert unlisted or sum(outcomes) == counts["examined"] == row.snapshot["totals"].get(kind, 0), (
-                kind,
-                counts,
-            )
+            total = row.snapshot["totals"].get(kind, 0)
+            assert unlisted or sum(outcomes) == counts["examined"] == total, (kind, counts)
         (tag,) = row.snapshot["tags"]
         by_tag[row.tenant_id, tag] += row.result["summary"]["updated"]
         for end in ("", ".complete"):

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -26,8 +26,6 @@ from service.settings import VERSION
 from tests.service.counted import Counted
 from tests.service.running import AURORA
 
-BUMP = text("UPDATE revisions SET revision = revision + 1 WHERE domain = :domain")
-
 
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[Counted]:
@@ -41,65 +39,45 @@ def database(platform: Counted) -> Database:
     return platform.platform.database
 
 
-async def read_twice(database: Database, between: Any) -> tuple[Any, Any]:
-    """Return what two functions on the event loop see of the memory and of a revision."""
-
-    def read() -> tuple[int, int]:
-        with database.read() as connection:
-            revision = read_revisions(connection, [AURORA])[AURORA]
-            memory = memory_of(connection)
-            assert memory is not None
-            return revision, len(memory)
-
-    first = await database.loop_reads.run(read)
-    await asyncio.to_thread(between)
-    second = await database.loop_reads.run(read)
-    await database.loop_reads.close()
-    return first, second
+def increase(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("INSERT OR IGNORE INTO revisions (domain, revision) VALUES (:d, 0)"), {"d": AURORA})
+        connection.execute(text("UPDATE revisions SET revision = revision + 1 WHERE domain = :d"), {"d": AURORA})
 
 
 @pytest.mark.parametrize("process", ["this", "another"])
-def test_a_commit_empties_the_memory(platform: Counted, database: Database, process: str) -> None:
+async def test_a_commit_empties_the_memory(platform: Counted, database: Database, process: str) -> None:
+    def read() -> int:
+        with database.read() as connection:
+            revision = read_revisions(connection, [AURORA])[AURORA]
+            assert memory_of(connection) is not None
+            return revision
+
+    before = await database.loop_reads.run(read)
     writer = database if process == "this" else Database(platform.platform.settings.database_url)
-
-    def change() -> None:
-        with writer.write() as connection:
-            connection.execute(text("INSERT OR IGNORE INTO revisions (domain, revision) VALUES (:d, 0)"), {"d": AURORA})
-            connection.execute(BUMP, {"domain": AURORA})
-
-    (before, _), (after, _) = asyncio.run(read_twice(database, change))
-    assert after == before + 1
+    await asyncio.to_thread(increase, writer)
+    assert await database.loop_reads.run(read) == before + 1
+    await database.loop_reads.close()
 
 
-def test_a_commit_is_not_seen_within_a_snapshot(database: Database) -> None:
-    def change() -> None:
-        with database.write() as connection:
-            connection.execute(BUMP, {"domain": AURORA})
-
-    def read() -> list[int]:
+async def test_a_commit_is_not_seen_within_a_snapshot(database: Database) -> None:
+    def read() -> None:
         with database.read() as connection:
             reader = cast("Reader", connection)
-            first = read_revisions(connection, [AURORA])[AURORA]
+            first = read_revisions(connection, [AURORA])
             memory = reader.memory()
-            thread = threading.Thread(target=change)
-            thread.start()
-            thread.join()
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(increase, database).result()
             assert reader.memory() is memory
-            return [first, read_revisions(connection, [AURORA])[AURORA]]
+            assert read_revisions(connection, [AURORA]) == first
 
-    async def run() -> list[int]:
-        try:
-            return await database.loop_reads.run(read)
-        finally:
-            await database.loop_reads.close()
-
-    first, second = asyncio.run(run())
-    assert first == second
+    try:
+        await database.loop_reads.run(read)
+    finally:
+        await database.loop_reads.close()
 
 
 class Transport:
-    """A stand-in for a socket's transport, which notes what is written to it."""
-
     def __init__(self) -> None:
         self.written: list[bytes] = []
         self.closed = False
@@ -113,25 +91,6 @@ class Transport:
 
     def is_closing(self) -> bool:
         return self.closed
-
-
-def written(*steps: bytes | None) -> list[bytes]:
-    """Return what reaches the transport; None closes it, and `b""` is the next iteration of the event loop."""
-
-    async def run() -> list[bytes]:
-        transport = Transport()
-        joined = JoinedWrites(cast("asyncio.Transport", transport), asyncio.get_running_loop())
-        for step in steps:
-            if step is None:
-                joined.close()
-            elif step:
-                joined.write(step)
-            else:
-                await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        return transport.written
-
-    return asyncio.run(run())
 
 
 LARGE = b"x" * (MAX_PENDING_BYTES + 1)
@@ -148,8 +107,21 @@ LARGE = b"x" * (MAX_PENDING_BYTES + 1)
         ((b"head", LARGE), [b"head" + LARGE]),
     ],
 )
-def test_the_head_and_the_body_of_a_response_are_one_write(steps: tuple[bytes | None, ...], sent: list[bytes]) -> None:
-    assert written(*steps) == sent
+async def test_the_head_and_the_body_of_a_response_are_one_write(
+    steps: tuple[bytes | None, ...], sent: list[bytes]
+) -> None:
+    """None closes the transport, and `b""` is the next iteration of the event loop."""
+    transport = Transport()
+    joined = JoinedWrites(cast("asyncio.Transport", transport), asyncio.get_running_loop())
+    for step in steps:
+        if step is None:
+            joined.close()
+        elif step:
+            joined.write(step)
+        else:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert transport.written == sent
 
 
 class Stream(StringIO):
@@ -171,29 +143,23 @@ def log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, Stream]:
     return logger, stream
 
 
-def test_the_lines_of_an_iteration_of_the_event_loop_are_one_write(log: tuple[logging.Logger, Stream]) -> None:
+async def test_the_lines_of_an_iteration_of_the_event_loop_are_one_write(log: tuple[logging.Logger, Stream]) -> None:
     logger, stream = log
-
-    async def run() -> None:
-        logger.info("one")
-        logger.info("two")
+    for pair in ("one two", "three four"):
+        for line in pair.split():
+            logger.info(line)
         assert stream.writes == []
         await asyncio.sleep(0)
-        assert stream.writes == ["one\ntwo\n"]
-        logger.info("three")
-        logger.warning("four")
-        assert stream.writes[1:] == ["three\nfour\n"]
-        logger.info("five")
-        await asyncio.to_thread(logger.info, "six")
-        assert stream.writes[2:] == ["five\n", "six\n"] or stream.writes[2:] == ["five\nsix\n"]
-
-    asyncio.run(run())
+        assert stream.writes == [pair.replace(" ", "\n") + "\n"]
+        stream.writes.clear()
+    logger.info("five")
+    await asyncio.to_thread(logger.info, "six")
+    assert stream.writes in (["five\n", "six\n"], ["five\nsix\n"])
 
 
 def test_a_line_of_a_thread_is_written_at_once(log: tuple[logging.Logger, Stream]) -> None:
-    logger, stream = log
-    logger.info("one")
-    assert stream.writes == ["one\n"]
+    log[0].info("one")
+    assert log[1].writes == ["one\n"]
 
 
 @given(st.text(alphabet="abfkmw_.~-/ 0") | st.text())
@@ -211,9 +177,8 @@ def test_a_plain_path_has_no_other_form(segments: list[bytes]) -> None:
 def test_a_request_id_is_a_random_uuid() -> None:
     ids = {new_request_id() for _ in range(1_000)}
     assert len(ids) == 1_000
-    assert {(UUID(each).version, UUID(each).variant, str(UUID(each)) == each) for each in ids} == {
-        (4, "specified in RFC 4122", True)
-    }
+    variants = {(UUID(each).version, UUID(each).variant, str(UUID(each)) == each) for each in ids}
+    assert variants == {(4, "specified in RFC 4122", True)}
 
 
 def test_a_response_keeps_its_own_cache_control() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -14,6 +14,7 @@ from service.resources import queries
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
+from tests.service.factories import AT, resource
 from tests.service.running import STAGING, Running
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
@@ -22,31 +23,17 @@ PATH = f"/api/v1/tenants/{STAGING}/resources/instance?limit=1"
 LAST = "ffffffff-0000-4000-8000-00000000000a"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module", params=KINDS)
 def crowded(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform on which a tenant has more instances than one request decides one by one; the last has a tag."""
     with Running(demo_url(request.param)) as platform:
+        rows = [
+            resource(str(uuid4()), AT + timedelta(seconds=number), tenant_id=STAGING, tags={"number": str(number)})
+            for number in range(MANY)
+        ]
+        rows.append(resource(LAST, AT + timedelta(seconds=MANY), tenant_id=STAGING, tags={"mark": "last"}))
         with closing(Database(platform.database_url)) as database, database.write() as connection:
-            now = datetime(2026, 1, 1, tzinfo=UTC)
-            connection.execute(
-                insert(tables.resources),
-                [
-                    {
-                        "id": LAST if number == MANY else str(uuid4()),
-                        "tenant_id": STAGING,
-                        "kind": "instance",
-                        "name": f"i{number}",
-                        "region": "se-sto-1",
-                        "state": "running",
-                        "tags": {"mark": "last"} if number == MANY else {"number": str(number)},
-                        "relations": {},
-                        "attributes": {},
-                        "created_at": now + timedelta(seconds=number),
-                        "updated_at": now,
-                    }
-                    for number in range(MANY + 1)
-                ],
-            )
+            connection.execute(insert(tables.resources), rows)
         yield platform
 
 
@@ -79,11 +66,11 @@ def test_a_listing_decides_a_bounded_number_of_resources(crowded: Running) -> No
 def test_the_database_returns_only_resources_that_rules_name(crowded: Running) -> None:
     with closing(Database(crowded.database_url)) as database, database.read() as connection:
 
-        def found(**within: list[str]) -> list[str]:
+        def page(**within: list[str]) -> list[str]:
             return [row.id for row in queries.page(connection, STAGING, "instance", None, 5, **within)]
 
-        assert found(ids=[ABSENT]) == []
-        assert found(ids=[ABSENT, LAST]) == [LAST]
-        assert found(ids=["ffffffff-0000-4*a", ABSENT]) == [LAST]
-        assert found(ids=["ffffffff_0000*", "%"]) == []
-        assert found(regions=["xx-yyy-1"]) == []
+        assert page(ids=[ABSENT]) == []
+        assert page(ids=[ABSENT, LAST]) == [LAST]
+        assert page(ids=["ffffffff-0000-4*a", ABSENT]) == [LAST]
+        assert page(ids=["ffffffff_0000*", "%"]) == []
+        assert page(regions=["xx-yyy-1"]) == []

@@ -23,6 +23,7 @@ from service.errors import ApiError
 from service.jobs.worker import Worker
 from service.retention import REUSE_PERIOD, RetentionSweep, rules
 from service.settings import Retention, from_arguments
+from tests.service import factories
 from tests.service.access import Iam, allow, code
 from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
@@ -71,9 +72,12 @@ def operation(tagged: Tagged, run_id: str, age: timedelta, kind: str = "provisio
 
 
 def session(tagged: Tagged, session_id: str, started: datetime, **members: Any) -> dict[str, Any]:
-    row = {"id": session_id, "issuer": "local", "subject": session_id, "user_id": tagged.owner_id, "device": ""}
-    times = {"started_at": started, "last_seen_at": started, "expires_at": started + timedelta(days=30)}
-    return row | times | {"place": "", "ended_at": None} | members
+    times = {"expires_at": started + timedelta(days=30), "ended_at": None}
+    return factories.session(session_id, started, user_id=tagged.owner_id, **(times | members))
+
+
+def many_operations(tagged: Tagged, age: timedelta = 100 * DAY) -> None:
+    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), age) for _ in range(25)))
 
 
 def refresh_token(session_id: str, expires_at: datetime) -> dict[str, Any]:
@@ -101,18 +105,27 @@ def tagged(database: Database) -> Tagged:
     return Tagged(database)
 
 
-def test_ended_operations_are_removed_and_open_ones_remain(tagged: Tagged) -> None:
-    old = timedelta(days=91)
-    rows = [
+def test_ended_jobs_and_requests_are_removed_and_open_ones_remain(tagged: Tagged) -> None:
+    old, year = timedelta(days=91), timedelta(days=366)
+    jobs = [
         operation(tagged, "old", old),
         operation(tagged, "failed", old, status="failed"),
         operation(tagged, "young", timedelta(days=89)),
         operation(tagged, "open", old, status="running", completed_at=None),
         operation(tagged, "pending", old, kind="other", status="pending", completed_at=None),
     ]
-    add(tagged.database, tables.operations, *rows)
+    requests = [
+        quota_request(tagged, "denied", "denied", year),
+        quota_request(tagged, "approved", "approved", 2 * year, decided_at=NOW - year),
+        quota_request(tagged, "decided late", "rejected", year, decided_at=NOW - DAY),
+        quota_request(tagged, "pending", "pending", 2 * year),
+        quota_request(tagged, "young", "denied", DAY),
+    ]
+    add(tagged.database, tables.operations, *jobs)
+    add(tagged.database, tables.quota_requests, *requests)
     run(tagged.database)
     assert stored(tagged.database, tables.operations) == {"young", "open", "pending"}
+    assert stored(tagged.database, tables.quota_requests) == {"decided late", "pending", "young"}
 
 
 def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged) -> None:
@@ -127,20 +140,6 @@ def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged
     assert stored(tagged.database, tables.operations) == {"run-11", *(row["run_id"] for row in listed)}
     with tagged.database.read() as connection:
         assert store.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
-
-
-def test_decided_quota_requests_are_removed_and_pending_ones_remain(tagged: Tagged) -> None:
-    year = timedelta(days=366)
-    rows = [
-        quota_request(tagged, "denied", "denied", year),
-        quota_request(tagged, "approved", "approved", 2 * year, decided_at=NOW - year),
-        quota_request(tagged, "decided late", "rejected", year, decided_at=NOW - DAY),
-        quota_request(tagged, "pending", "pending", 2 * year),
-        quota_request(tagged, "young", "denied", DAY),
-    ]
-    add(tagged.database, tables.quota_requests, *rows)
-    run(tagged.database)
-    assert stored(tagged.database, tables.quota_requests) == {"decided late", "pending", "young"}
 
 
 def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
@@ -192,9 +191,9 @@ def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -
     add(database, tables.default_tag_versions, *(version(tagged, each, old) for each in range(1, 108)))
     run(database, batch_rows=7)
     with database.read() as connection:
-        kept = tables.policy_versions.c
-        query = select(kept.policy_id, func.min(kept.version), func.max(kept.version), func.count())
-        remaining = {(row[0], *row[1:]) for row in connection.execute(query.group_by(kept.policy_id))}
+        left = tables.policy_versions.c
+        query = select(left.policy_id, func.min(left.version), func.max(left.version), func.count())
+        remaining = {tuple(row) for row in connection.execute(query.group_by(left.policy_id))}
         tag_versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
     assert remaining == {("many", 31, 130, 100), ("few", 1, 100, 100)}
     assert tag_versions == set(range(8, 108))
@@ -260,58 +259,41 @@ def test_a_sweep_without_due_rows_writes_nothing(tagged: Tagged, monkeypatch: py
 
 
 def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
-    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
+    many_operations(tagged)
     retention = RetentionSweep(tagged.database, FixedClock(NOW), SETTINGS, batch_rows=10)
+
+    def fail(*arguments: Any) -> None:
+        if arguments[2].startswith("DELETE"):
+            raise RuntimeError("the database is away")
+
     left = []
-    for _ in range(3):
-        assert service_retention.MIN_PAUSE_SECONDS <= retention.remove_batch() < service_retention.SWEEP_SECONDS
+    for is_failing in (False, True, False, False):
+        if is_failing:
+            event.listen(tagged.database.engine, "before_cursor_execute", fail)
+            with pytest.raises(RuntimeError):
+                retention.remove_batch()
+            event.remove(tagged.database.engine, "before_cursor_execute", fail)
+        else:
+            assert sweep.MIN_PAUSE_SECONDS <= retention.remove_batch() < sweep.SWEEP_SECONDS
         left.append(number(tagged.database, tables.operations))
-    assert left == [15, 5, 0]
-    assert retention.remove_batch() == service_retention.SWEEP_SECONDS
-
-
-def test_more_rows_than_are_queried_at_once_are_removed(tagged: Tagged) -> None:
-    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
+    assert left == [15, 15, 5, 0], "the failed batch is repeated"
+    assert retention.remove_batch() == sweep.SWEEP_SECONDS
+    # More rows than are queried at once.
+    many_operations(tagged)
     assert run(tagged.database, batch_rows=5, queried_batches=2) == 5
     assert number(tagged.database, tables.operations) == 0
 
 
-def test_a_failed_batch_is_repeated_by_the_next_sweep(tagged: Tagged) -> None:
-    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
-    retention = RetentionSweep(tagged.database, FixedClock(NOW), SETTINGS, batch_rows=10)
-    retention.remove_batch()
-
-    def fail(*noted: Any) -> None:
-        if noted[2].startswith("DELETE"):
-            raise RuntimeError("the database is away")
-
-    event.listen(tagged.database.engine, "before_cursor_execute", fail)
-    with pytest.raises(RuntimeError):
-        retention.remove_batch()
-    event.remove(tagged.database.engine, "before_cursor_execute", fail)
-    assert number(tagged.database, tables.operations) == 15
-    while retention.remove_batch() != service_retention.SWEEP_SECONDS:
-        pass
-    assert number(tagged.database, tables.operations) == 0
-
-
-def test_locked_rows_are_skipped(pair: tuple[Database, Database]) -> None:
+def test_locked_rows_are_skipped_and_a_change_of_a_person_is_awaited(pair: tuple[Database, Database]) -> None:
     one, other = pair
-    tagged = Tagged(one)
-    add(one, tables.operations, *(operation(tagged, name, 100 * DAY) for name in "ab"))
+    people = [Tagged(one), Tagged(one)]
+    add(one, tables.operations, *(operation(people[0], name, 100 * DAY) for name in "ab"))
     with one.write() as holding:
         holding.execute(select(tables.operations).where(tables.operations.c.run_id == "a").with_for_update())
         run(other)
         assert stored(other, tables.operations) == {"a"}
     run(other)
     assert stored(other, tables.operations) == set()
-
-
-def test_a_sweep_waits_for_a_change_of_a_person(
-    pair: tuple[Database, Database],
-) -> None:
-    one, other = pair
-    people = [Tagged(one), Tagged(one)]
     add(one, tables.sessions, *(session(of, str(uuid4()), NOW - 90 * DAY) for of in people))
     waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with ThreadPoolExecutor(1) as thread:
@@ -345,15 +327,14 @@ def test_the_worker_sweeps_repeatedly(database: Database, tmp_path: Path) -> Non
     worker.start()
     try:
         for _ in range(2):
-            add(database, tables.operations, *(operation(tagged, str(uuid4()), 900 * DAY) for _ in range(25)))
+            many_operations(tagged, 900 * DAY)
             until(lambda: number(database, tables.operations) == 0)
     finally:
         worker.stop()
 
 
 def test_a_removed_outside_session_is_not_started_again(database: Database, tmp_path: Path, provider: Provider) -> None:
-    issuing = Issuing(database, tmp_path)
-    issuing.populate()
+    Issuing(database, tmp_path).populate()
     clock = HandClock()
     trusting = BearerTokens(database, clock, ExternalIssuer(provider.url))
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import Executable, ScalarSelect, delete, insert, select, update
 
 from service.db.tables import api_keys, membership_tenants, memberships, users
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.conftest import DemoUrl
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.held import SIGNED_OUT, Held, InThisProcess, bearer
 from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 
@@ -18,7 +18,7 @@ Hold = Callable[[dict[str, str]], Held]
 """Holds a change that is sent with the given headers."""
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=KINDS)
 def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InThisProcess]:
     with InThisProcess(demo_url(request.param)) as running:
         yield running
@@ -26,40 +26,55 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InTh
 
 @pytest.fixture(scope="module")
 def instance(platform: InThisProcess) -> str:
-    """The path of an instance."""
     answer = platform.ask("POST", INSTANCES, as_=OWNER, body={"name": "held", "region": "se-sto-1"})
     assert answer.status == 201, answer
     return f"{INSTANCES}/{answer.json()['id']}"
 
 
 @pytest.fixture(params=["held body", "before the change", "before the change, without a body"])
-def hold(request: pytest.FixtureRequest, platform: InThisProcess, instance: str) -> Hold:
-    if request.param == "held body":
-        return lambda headers: platform.hold_body("PATCH", instance, headers, {"name": "changed"})
-    if request.param == "before the change":
-        return lambda headers: platform.hold_change("PATCH", instance, headers, {"name": "changed"})
-    return lambda headers: platform.hold_change("POST", f"{instance}/restart", headers)
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-@pytest.fixture(params=["held body", "before the change", "before the change, without a body"])
-def hold_managed(request: pytest.FixtureRequest, platform: InThisProcess) -> tuple[Hold, str]:
-    """Hold a change of a tenant, and the code of its refusal for a missing role.
+def holding(platform: InThisProcess, way: str, path: str, body: dict[str, str], action: str) -> Hold:
+    if way == "held body":
+        return lambda headers: platform.hold_body("PATCH", path, headers, body)
+    if way == "before the change":
+        return lambda headers: platform.hold_change("PATCH", path, headers, body)
+    return lambda headers: platform.hold_change("POST", f"{path}/{action}", headers)
+
+
+@pytest.fixture
+def hold(way: str, platform: InThisProcess, instance: str) -> Hold:
+    return holding(platform, way, instance, {"name": "changed"}, "restart")
+
+
+@pytest.fixture
+def hold_managed(way: str, platform: InThisProcess) -> Hold:
+    """Hold a change of a tenant.
 
     The routes of an instance check policies and roles once more for the instance; these routes leave it to `change`.
     """
-    tenant = f"/api/v1/tenants/{WEB_SHOP}"
-    if request.param == "held body":
-        return lambda headers: platform.hold_body("PATCH", tenant, headers, {"displayName": "New"}), "PERMISSION_DENIED"
-    if request.param == "before the change":
-        body = {"displayName": "New"}
-        return lambda headers: platform.hold_change("PATCH", tenant, headers, body), "PERMISSION_DENIED"
-    return lambda headers: platform.hold_change("POST", f"{tenant}/default-tags/apply", headers), "FORBIDDEN"
+    return holding(platform, way, f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "New"}, "default-tags/apply")
 
 
-def seat(person: str) -> ColumnElement[bool]:
-    """The condition of a person's membership."""
-    of_person = memberships.c.user_id == select(users.c.id).where(users.c.email == person).scalar_subquery()
-    return of_person & (memberships.c.organization_id == AURORA)
+def id_of(person: str) -> ScalarSelect[str]:
+    return select(users.c.id).where(users.c.email == person).scalar_subquery()
+
+
+SEAT = (memberships.c.user_id == id_of(ADMIN)) & (memberships.c.organization_id == AURORA)
+
+
+def execute(platform: InThisProcess, *statements: Executable) -> None:
+    with platform.platform.database.write() as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def credential(platform: InThisProcess, by: str, scope: str, person: str = ADMIN) -> dict[str, str]:
+    if by == "key":
+        return {"X-API-Key": Key(platform, scope, person=person).secret}
+    return bearer(platform.token(person))
 
 
 @pytest.fixture
@@ -69,11 +84,8 @@ def restored(platform: InThisProcess) -> Iterator[None]:
         rows = [row._asdict() for row in connection.execute(select(memberships))]
         limits = [row._asdict() for row in connection.execute(select(membership_tenants))]
     yield
-    with platform.platform.database.write() as connection:
-        connection.execute(delete(membership_tenants))
-        connection.execute(delete(memberships))
-        connection.execute(insert(memberships), rows)
-        connection.execute(insert(membership_tenants), limits)
+    execute(platform, delete(membership_tenants), delete(memberships), insert(memberships).values(rows))
+    execute(platform, insert(membership_tenants).values(limits))
 
 
 @pytest.mark.parametrize("how", ["deleted", "scope", "expired"])
@@ -85,19 +97,18 @@ def test_a_deleted_expired_or_narrowed_key(platform: InThisProcess, hold: Hold, 
     elif how == "scope":
         assert key.manage("PATCH", body={"scopes": ["compute:read"]}).status == 200
     else:
-        expired = update(api_keys).where(api_keys.c.id == key.id).values(expires_at=platform.platform.clock.now())
-        with platform.platform.database.write() as connection:
-            connection.execute(expired)
+        now = platform.platform.clock.now()
+        execute(platform, update(api_keys).where(api_keys.c.id == key.id).values(expires_at=now))
     platform.require_refused(held, (403, "INSUFFICIENT_SCOPE") if how == "scope" else SIGNED_OUT)
 
 
 @pytest.mark.parametrize("how", ["edited", "attached"])
-def test_a_policy_that_narrows_a_key(platform: InThisProcess, hold_managed: tuple[Hold, str], how: str) -> None:
+def test_a_policy_that_narrows_a_key(platform: InThisProcess, hold_managed: Hold, how: str) -> None:
     key, iam = Key(platform, "organizations:*"), Iam(platform)
     policy = iam.policy("narrows", allow("*" if how == "edited" else "compute:instances:read"))
     if how == "edited":
         assert iam.attach(policy, "api_key", key.id).status == 204
-    held = hold_managed[0]({"X-API-Key": key.secret})
+    held = hold_managed({"X-API-Key": key.secret})
     if how == "edited":
         assert iam.edit(policy, allow("*"), deny("organizations:*")).status == 200
     else:
@@ -115,48 +126,38 @@ def test_a_person_who_ends_all_sessions(platform: InThisProcess, hold: Hold) -> 
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("by", ["person", "key"])
-def test_a_weaker_role(platform: InThisProcess, hold_managed: tuple[Hold, str], by: str) -> None:
-    key = Key(platform, "organizations:*", person=ADMIN)
-    held = hold_managed[0](bearer(platform.token(ADMIN)) if by == "person" else {"X-API-Key": key.secret})
-    with platform.platform.database.write() as connection:
-        connection.execute(update(memberships).where(seat(ADMIN)).values(role="viewer"))
-    platform.require_refused(held, (403, hold_managed[1]))
+def test_a_weaker_role(platform: InThisProcess, hold_managed: Hold, way: str, by: str) -> None:
+    held = hold_managed(credential(platform, by, "organizations:*"))
+    execute(platform, update(memberships).where(SEAT).values(role="viewer"))
+    platform.require_refused(held, (403, "FORBIDDEN" if way.endswith("without a body") else "PERMISSION_DENIED"))
 
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("by", ["person", "key"])
 def test_a_removed_membership(platform: InThisProcess, hold: Hold, by: str) -> None:
-    key = Key(platform, "compute:*", person=ADMIN)
-    held = hold(bearer(platform.token(ADMIN)) if by == "person" else {"X-API-Key": key.secret})
-    with platform.platform.database.write() as connection:
-        connection.execute(delete(memberships).where(seat(ADMIN)))
+    held = hold(credential(platform, by, "compute:*"))
+    execute(platform, delete(memberships).where(SEAT))
     platform.require_refused(held, (403, "TENANT_ACCESS_DENIED"))
 
 
 @pytest.mark.usefixtures("restored")
 def test_a_membership_that_lost_the_tenant(platform: InThisProcess, hold: Hold) -> None:
     held = hold(bearer(platform.token(MEMBER)))
-    with platform.platform.database.write() as connection:
-        of_member = select(users.c.id).where(users.c.email == MEMBER).scalar_subquery()
-        connection.execute(
-            delete(membership_tenants).where(
-                membership_tenants.c.user_id == of_member, membership_tenants.c.tenant_id == WEB_SHOP
-            )
-        )
+    seats = membership_tenants.c
+    execute(platform, delete(membership_tenants).where(seats.user_id == id_of(MEMBER), seats.tenant_id == WEB_SHOP))
     platform.require_refused(held, (403, "TENANT_ACCESS_DENIED"))
 
 
 @pytest.mark.parametrize("by", ["person", "key"])
 def test_a_deleted_account(platform: InThisProcess, hold: Hold, by: str) -> None:
-    key = Key(platform, "compute:*", person=MEMBER)
-    held = hold(bearer(platform.token(MEMBER)) if by == "person" else {"X-API-Key": key.secret})
+    held = hold(credential(platform, by, "compute:*", MEMBER))
     assert platform.ask("DELETE", "/api/v1/me", as_=MEMBER).status == 200
     platform.tokens.pop(MEMBER)
     try:
         platform.require_refused(held, SIGNED_OUT)
     finally:
-        body = {"email": MEMBER}
-        assert platform.ask("POST", "/api/v1/platform/accounts/restore", body=body).status == 200
+        answer = platform.ask("POST", "/api/v1/platform/accounts/restore", body={"email": MEMBER})
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize("how", ["deleted", "scopes", "issuer"])

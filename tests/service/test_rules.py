@@ -28,14 +28,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     app.state.platform.database.close()
 
 
-def served(app: FastAPI) -> set[tuple[str, str]]:
+def test_every_route_has_a_policy_and_every_policy_a_route(app: FastAPI) -> None:
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
     assert len(routes) == len(app.routes)
-    return {(method, route.path_format) for route in routes for method in route.methods or ()}
-
-
-def test_every_route_has_a_policy_and_every_policy_a_route(app: FastAPI) -> None:
-    assert served(app) == set(ROUTE_POLICIES)
+    assert {(method, route.path_format) for route in routes for method in route.methods or ()} == set(ROUTE_POLICIES)
 
 
 def test_a_home_path_keeps_the_dependencies_and_responses_of_its_route() -> None:
@@ -61,45 +57,24 @@ def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI)
                 assert tenancies <= allowed[dependency.call], route.path_format
 
 
-@pytest.mark.parametrize(
-    ("router", "said"), [(APIRouter(), "is not a protected route"), (protected_router("strange"), "has no policy")]
-)
-def test_a_route_without_a_decision_is_refused(router: APIRouter, said: str) -> None:
-    @router.get("/api/v1/strange")
-    def strange() -> None: ...
-
-    with pytest.raises(RuntimeError, match=said):
-        application.check_policies(router.routes)
+def strange_route(router: APIRouter) -> APIRouter:
+    router.add_api_route("/api/v1/strange", lambda: None, methods=["GET", "POST"])
+    return router
 
 
-def test_the_platform_does_not_start_with_a_route_without_a_policy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    router = protected_router("strange")
-
-    @router.get("/api/v1/strange")
-    def strange() -> None: ...
-
-    monkeypatch.setattr(application, "AREAS", (*application.AREAS, SimpleNamespace(router=router)))
-    with pytest.raises(RuntimeError, match="GET /api/v1/strange has no policy"):
+def test_a_route_without_a_decision_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    strange = strange_route(protected_router("strange"))
+    with pytest.raises(RuntimeError, match="is not a protected route"):
+        application.check_policies(strange_route(APIRouter()).routes)
+    with pytest.raises(RuntimeError, match="has no policy"):
+        application.check_policies(strange.routes)
+    monkeypatch.setattr(application, "AREAS", (*application.AREAS, SimpleNamespace(router=strange)))
+    with pytest.raises(RuntimeError, match="/api/v1/strange has no policy"):
         application.create_app(from_arguments(["--data-dir", str(tmp_path), "--world", "empty"], {}))
-
-
-def test_a_change_without_an_audit_event_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    router = protected_router("strange")
-
-    @router.post("/api/v1/strange")
-    def strange() -> None: ...
-
-    monkeypatch.setitem(ROUTE_POLICIES, ("POST", "/api/v1/strange"), RoutePolicy("principal"))
+    for method in ("GET", "POST"):
+        monkeypatch.setitem(ROUTE_POLICIES, (method, "/api/v1/strange"), RoutePolicy("principal"))
     with pytest.raises(RuntimeError, match="without an audit event"):
-        application.check_policies(router.routes)
-
-
-def test_every_scope_a_rule_asks_for_is_one_the_platform_lists_as_enforced() -> None:
-    assert {rule.scope for rule in ROUTE_POLICIES.values() if rule.scope} <= enforced_scopes().keys()
+        application.check_policies(strange.routes)
 
 
 def test_every_changing_route_has_an_audit_event_and_no_event_is_unused() -> None:
@@ -114,35 +89,27 @@ def test_every_changing_route_has_an_audit_event_and_no_event_is_unused() -> Non
     assert events | {AuditEvent[name] for name in recorded} == set(AuditEvent)
 
 
-def test_permissions_are_operations_of_the_catalogue_and_all_used() -> None:
+def test_permissions_and_scopes_are_those_of_the_catalogue() -> None:
     assert {rule.permission for rule in ROUTE_POLICIES.values() if rule.permission} == set(Permission)
     assert set(Permission) <= access_levels().keys()
+    assert {rule.scope for rule in ROUTE_POLICIES.values() if rule.scope} <= enforced_scopes().keys()
+    for names in (AuditEvent, Permission):
+        assert [member.name for member in names] == sorted(member.name for member in names)
+        assert all(member.name == re.sub(r"[.:-]", "_", member.value).upper() for member in names)
 
 
-@pytest.mark.parametrize("names", [AuditEvent, Permission])
-def test_names_are_their_values_in_alphabetical_order(names: type[AuditEvent] | type[Permission]) -> None:
-    assert [member.name for member in names] == sorted(member.name for member in names)
-    assert all(member.name == re.sub(r"[.:-]", "_", member.value).upper() for member in names)
-
-
-def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:
-    for (_, path), rule in ROUTE_POLICIES.items():
+def test_a_policy_fits_its_path() -> None:
+    homes = 0
+    for (method, path), rule in ROUTE_POLICIES.items():
+        # Operators and the local issuer exist on the socket only.
         assert rule.local is (path == "/metrics" or path.startswith(("/issuer/", "/api/v1/platform/"))), path
         assert (rule.who == "operator") <= rule.local, path
-
-
-def test_a_path_with_an_id_has_its_tenancy() -> None:
-    for (_, path), rule in ROUTE_POLICIES.items():
         in_tenant = "{tenant_id}" in path or path in HOME_PATHS
         expected = "tenant" if in_tenant else "organization" if "{organization_id}" in path else None
         assert rule.tenancy == expected, path
         assert rule.home is (path in HOME_PATHS), path
-
-
-def test_a_path_without_a_tenant_has_the_rule_of_the_path_with_one() -> None:
-    homes = {(method, path): rule for (method, path), rule in ROUTE_POLICIES.items() if rule.home}
-    assert len(homes) == 18
-    for (method, path), rule in homes.items():
-        assert ROUTE_POLICIES[method, path.replace("/api/v1/", "/api/v1/tenants/{tenant_id}/")] == replace(
-            rule, home=False
-        )
+        if rule.home:
+            homes += 1
+            with_tenant = path.replace("/api/v1/", "/api/v1/tenants/{tenant_id}/")
+            assert ROUTE_POLICIES[method, with_tenant] == replace(rule, home=False)
+    assert homes == 18

@@ -1,7 +1,7 @@
 """Sessions live until they end, are ended, or their person is deleted."""
 
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import event
@@ -9,44 +9,37 @@ from sqlalchemy import event
 from service.authn import sessions
 from service.authn.credential_use import CredentialUse
 from service.db.batch_writer import BatchWriter
-from service.principal import Principal
 from tests.service.inside import READ_ONLY, every_connection
 from tests.service.issuing import NOW, Issuing, claims_of
+from tests.service.planned import until
 
 
-def caller_of(issuing: Issuing, tokens: dict[str, str]) -> Principal:
-    return issuing.bearer(tokens["access_token"])
-
-
-def test_ending_twice_is_one_end_with_one_entry(issuing: Issuing) -> None:
-    caller = caller_of(issuing, issuing.sign_in())
-    for _ in range(2):
-        with issuing.database.write() as connection:
-            sessions.sign_out(connection, caller, str(caller.session_id), at=issuing.clock.now())
-        issuing.clock.forward(minutes=1)
-    assert issuing.session(str(caller.session_id)).ended_at == NOW
-    assert len(issuing.audited("session.end")) == 1
-
-
-def test_an_end_that_is_rolled_back_leaves_neither_end_nor_entry(issuing: Issuing) -> None:
+def test_a_session_ends_once_with_its_entry_in_one_transaction(issuing: Issuing) -> None:
     tokens = issuing.sign_in()
-    caller = caller_of(issuing, tokens)
+    principal = issuing.bearer(tokens["access_token"])
+    session_id = str(principal.session_id)
 
     def end_and_fail() -> None:
         with issuing.database.write() as connection:
-            sessions.sign_out(connection, caller, str(caller.session_id), at=issuing.clock.now())
+            sessions.sign_out(connection, principal, session_id, at=issuing.clock.now())
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
         end_and_fail()
     assert issuing.accepted(tokens["access_token"])
     assert issuing.audited("session.end") == []
+    for _ in range(2):
+        with issuing.database.write() as connection:
+            sessions.sign_out(connection, principal, session_id, at=issuing.clock.now())
+        issuing.clock.forward(minutes=1)
+    assert issuing.session(session_id).ended_at == NOW
+    assert len(issuing.audited("session.end")) == 1
 
 
 def test_after_thirty_days_a_session_is_over_even_for_a_token_that_is_not(issuing: Issuing) -> None:
     tokens = issuing.sign_in()
     claims = claims_of(tokens["access_token"])
-    # A token the issuer would never sign: it outlives its session.
+    # The issuer signs no token that outlives its session.
     late = issuing.issuer.sign(claims | {"exp": claims["exp"] + 60 * 24 * 3600})
     issuing.clock.forward(days=30, microseconds=-1)
     assert issuing.accepted(late)
@@ -59,74 +52,66 @@ def test_last_seen_is_written_at_most_once_a_minute(issuing: Issuing) -> None:
     session_id = claims_of(tokens["access_token"])["sid"]
     writer, writes = BatchWriter(issuing.database, [use]), list[str]()
 
-    def ask() -> None:
-        use.record(caller_of(issuing, tokens), issuing.clock.now())
+    def ask(seconds: int) -> None:
+        issuing.clock.forward(seconds=seconds)
+        use.record(issuing.bearer(tokens["access_token"]), issuing.clock.now())
 
-    def note(connection: object, cursor: object, statement: str, *rest: object) -> None:
+    def record(connection: object, cursor: object, statement: str, *rest: object) -> None:
         if not statement.lstrip().upper().startswith(("SELECT", "BEGIN")):
             writes.append(statement)
 
-    event.listen(issuing.database.engine, "before_cursor_execute", note)
+    event.listen(issuing.database.engine, "before_cursor_execute", record)
     try:
         for _ in range(59):
-            issuing.clock.forward(seconds=1)
-            ask()
+            ask(1)
             writer.flush()
         assert (writes, issuing.session(session_id).last_seen_at) == ([], NOW)
-        issuing.clock.forward(seconds=1)
-        for _ in range(5):
-            ask()
+        for seconds in (1, 0, 0, 0, 0):
+            ask(seconds)
         assert writes == []
         writer.flush()
         assert len(writes) == 1
     finally:
-        event.remove(issuing.database.engine, "before_cursor_execute", note)
-    assert issuing.session(session_id).last_seen_at == issuing.clock.now()
-
-
-def test_a_database_that_takes_no_changes_still_knows_its_sessions(issuing: Issuing) -> None:
-    tokens, use = issuing.sign_in(), CredentialUse()
-    issuing.clock.forward(minutes=2)
+        event.remove(issuing.database.engine, "before_cursor_execute", record)
+    seen = issuing.clock.now()
+    assert issuing.session(session_id).last_seen_at == seen
+    # A database that takes no changes still has its sessions.
     with every_connection(issuing.database, READ_ONLY):
-        use.record(caller_of(issuing, tokens), issuing.clock.now())
-        BatchWriter(issuing.database, [use]).flush()
-    assert issuing.session(claims_of(tokens["access_token"])["sid"]).last_seen_at == NOW
+        ask(120)
+        writer.flush()
+    assert issuing.session(session_id).last_seen_at == seen
 
 
-def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None:
-    tokens = issuing.sign_in()
-    caller = caller_of(issuing, tokens)
-    ended = threading.Event()
+def test_no_request_that_began_after_the_end_is_accepted(issuing: Issuing) -> None:
+    token = issuing.sign_in()["access_token"]
+    principal = issuing.bearer(token)
+    ended, stop = threading.Event(), threading.Event()
     late: list[bool] = []
     served: list[bool] = []
-    stop = threading.Event()
 
     def ask() -> None:
         while not stop.is_set():
-            after = ended.is_set()
-            accepted = issuing.accepted(tokens["access_token"])
-            (late if after else served).append(accepted)
+            answers = late if ended.is_set() else served
+            answers.append(issuing.accepted(token))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    while len(served) < 50:
-        time.sleep(0.005)
-    with issuing.database.write() as connection:
-        sessions.end(connection, caller.user_id, str(caller.session_id), reason="signed_out", at=issuing.clock.now())
-    ended.set()
-    while len(late) < 200:
-        time.sleep(0.005)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        asking = [threads.submit(ask) for _ in range(4)]
+        try:
+            until(lambda: len(served) >= 50)
+            with issuing.database.write() as connection:
+                session_id = str(principal.session_id)
+                sessions.end(connection, principal.user_id, session_id, reason="signed_out", at=issuing.clock.now())
+            ended.set()
+            until(lambda: len(late) >= 200)
+        finally:
+            stop.set()
+    assert not [one.result() for one in asking if one.result()]
     assert any(served)
     assert not any(late)
 
 
-@pytest.mark.parametrize(
-    ("claims", "name"),
-    [
+def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject() -> None:
+    rows: tuple[tuple[dict[str, object], str | None], ...] = (
         ({"sid": "s-1", "sub": "u", "auth_time": 5}, "sid s-1 5"),
         ({"sub": "u", "auth_time": 5}, "sub u 5"),
         ({"sid": "", "sub": "u", "auth_time": 5}, "sub u 5"),
@@ -138,13 +123,10 @@ def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None
         ({"sub": "u", "auth_time": 1 << 70}, None),
         ({"sub": "u" * 300, "auth_time": 5}, None),
         ({"sid": "a\x00", "sub": "u", "auth_time": 5}, None),
-    ],
-)
-def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject(claims: dict[str, object], name: str | None) -> None:
-    assert sessions.sign_in_key(claims) == name
-
-
-def test_long_sign_in_keys_are_distinct() -> None:
-    names = {sessions.sign_in_key({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)}
+    )
+    for claims, name in rows:
+        assert account_linking.sign_in_key(claims) == name, claims
+    long = [{"sub": "u" * 250 + end, "auth_time": time} for end in "ab" for time in (5, 6)]
+    names = {account_linking.sign_in_key(claims) for claims in long}
     assert len(names) == 4
     assert all(name and len(name) <= sessions.MAX_KEY_LENGTH for name in names)

@@ -70,43 +70,47 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
 
 
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {"FROST_PLATFORM_PROVISIONING_PACE": "quick"},
-        {"FROST_PLATFORM_PROVISIONING_PACE": "nan"},
-        {"FROST_PLATFORM_APPLY_PACE": "-1"},
-        {"FROST_PLATFORM_LOG_MEGABYTES": "much"},
-        {"FROST_PLATFORM_TAG_PROPAGATION": "soon"},
-        {"FROST_PLATFORM_OPERATION_TRIES": "0"},
-        {"FROST_PLATFORM_SESSION_RETENTION_DAYS": "0.5"},
-        {"FROST_PLATFORM_OPERATION_RETENTION_DAYS": "36501"},
-        {"FROST_PLATFORM_RETAINED_VERSIONS": "-1"},
-        {"FROST_PLATFORM_OPERATION_TRIES": "2.5"},
-        {"FROST_PLATFORM_OPERATION_TRIES": "1001"},
-        {"FROST_PLATFORM_OPERATION_TRIES": "-1"},
-        {"FROST_PLATFORM_REQUESTS_PER_MINUTE": "0"},
-        {"FROST_PLATFORM_REQUESTS_PER_MINUTE": "1.5"},
-        {"FROST_PLATFORM_REQUESTS_PER_MINUTE": "1000001"},
-        {"FROST_PLATFORM_TAG_PROPAGATION": "86401"},
-        {"FROST_PLATFORM_IDLE_MINUTES": "inf"},
-        {"FROST_PLATFORM_LISTEN": "localhost:99999"},
-        {"FROST_PLATFORM_LISTEN": ":80"},
-        {"FROST_PLATFORM_ISSUER": "ftp://idp.example"},
-        {"FROST_PLATFORM_PROXIES": "10.0.0.1, load-balancer"},
-        {"FROST_PLATFORM_LOG_LEVEL": "loud"},
-        {"FROST_PLATFORM_METRICS": "9090"},
-        {"FROST_PLATFORM_METRICS": "127.0.0.1:x"},
-        {"FROST_PLATFORM_DRAIN_SECONDS": "-1"},
-    ],
-)
-def test_an_invalid_variable_is_refused_by_name(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        settings(**environ)
-    assert stopped.value.code == 2
-    (name,) = environ
-    error = capsys.readouterr().err
-    assert name in error or f"--{name.removeprefix('FROST_PLATFORM_').lower().replace('_', '-')}" in error
+def test_an_invalid_variable_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, values in {
+        "PROVISIONING_PACE": ("quick", "nan"),
+        "APPLY_PACE": ("-1",),
+        "LOG_MEGABYTES": ("much",),
+        "TAG_PROPAGATION": ("soon", "86401"),
+        "OPERATION_TRIES": ("0", "2.5", "1001", "-1"),
+        "SESSION_RETENTION_DAYS": ("0.5",),
+        "OPERATION_RETENTION_DAYS": ("36501",),
+        "RETAINED_VERSIONS": ("-1",),
+        "REQUESTS_PER_MINUTE": ("0", "1.5", "1000001"),
+        "IDLE_MINUTES": ("inf",),
+        "LISTEN": ("localhost:99999", ":80"),
+        "ISSUER": ("ftp://idp.example",),
+        "PROXIES": ("10.0.0.1, load-balancer",),
+        "LOG_LEVEL": ("loud",),
+        "METRICS": ("9090", "127.0.0.1:x"),
+        "DRAIN_SECONDS": ("-1",),
+        **{field.name.upper(): ("0", "-1", "many", "1.5", "9" * 30) for field in fields(Limits)},
+    }.items():
+        for value in values:
+            with pytest.raises(SystemExit) as stopped:
+                settings(**{f"FROST_PLATFORM_{name}": value})
+            assert stopped.value.code == 2
+            error = capsys.readouterr().err
+            assert name in error or f"--{name.lower().replace('_', '-')}" in error, (name, value)
+
+
+def test_invalid_urls_are_refused() -> None:
+    for issuer in ("http://127.0.0.1.evil.example", "http://localhost/issuer", "ftp://x.example", "https://"):
+        with pytest.raises(SystemExit):
+            settings("--issuer", issuer)
+    assert settings("--issuer", "http://127.0.0.1:9000").issuer == "http://127.0.0.1:9000"
+    for host in ("frost.example", "http://frost.example", "https://"):
+        with pytest.raises(SystemExit):
+            settings("--public-url", host)
+    for end in ("a/b", "a?b", "u@a", "a:x"):
+        with pytest.raises(SystemExit):
+            settings("--public-url", f"https://{end}")
+    assert settings("--public-url", "https://frost.example:8443/").public_url == "https://frost.example:8443"
+    assert settings(FROST_PLATFORM_PUBLIC_URL="https://frost.example").public_url == "https://frost.example"
 
 
 def test_the_clock_can_be_fixed() -> None:
@@ -115,60 +119,27 @@ def test_the_clock_can_be_fixed() -> None:
     assert isinstance(clock, FixedClock)
     assert isinstance(clock_from_environment({}), SystemClock)
     assert SystemClock().now().utcoffset() == timedelta(0)
+    for text in ("tomorrow", "2026-03-01T12:00:00", "2026-03-01"):
+        with pytest.raises(ValueError, match="FROST_CLOCK"):
+            clock_from_environment({"FROST_CLOCK": text})
 
 
-@pytest.mark.parametrize("text", ["tomorrow", "2026-03-01T12:00:00", "2026-03-01"])
-def test_an_invalid_clock_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="FROST_CLOCK"):
-        clock_from_environment({"FROST_CLOCK": text})
-
-
-@pytest.mark.parametrize(
-    ("instant", "text"),
-    [
+def test_instants_on_the_wire() -> None:
+    for instant, text in (
         (datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC), "2026-03-01T12:00:05Z"),
         (datetime(2026, 3, 1, 12, 0, 5, 250_999, tzinfo=UTC), "2026-03-01T12:00:05.250Z"),
         (datetime(2026, 3, 1, 12, 0, 5, 999, tzinfo=UTC), "2026-03-01T12:00:05Z"),
         (datetime(2026, 3, 1, 1, tzinfo=timezone(timedelta(hours=2))), "2026-02-28T23:00:00Z"),
-    ],
-)
-def test_instants_on_the_wire(instant: datetime, text: str) -> None:
-    assert wire_time(instant) == text
+    ):
+        assert wire_time(instant) == text
 
 
-@pytest.mark.parametrize(
-    "issuer", ["http://127.0.0.1.evil.example", "http://localhost/issuer", "ftp://x.example", "https://"]
-)
-def test_an_issuer_that_is_neither_https_nor_this_machine_is_refused(issuer: str) -> None:
-    with pytest.raises(SystemExit):
-        settings("--issuer", issuer)
-    assert settings("--issuer", "http://127.0.0.1:9000").issuer == "http://127.0.0.1:9000"
+def test_the_database_is_in_a_data_folder_of_any_name(tmp_path: Path) -> None:
+    for name in ("a?b", "a%41", "a b#", "%3F"):
+        settings = from_arguments(["--data-dir", str(tmp_path / name)], {})
+        assert make_url(settings.database_url).database == str(tmp_path / name / "platform.db")
 
 
-@pytest.mark.parametrize("name", ["a?b", "a%41", "a b#", "%3F"])
-def test_the_database_is_in_a_data_folder_of_any_name(name: str, tmp_path: Path) -> None:
-    settings = from_arguments(["--data-dir", str(tmp_path / name)], {})
-    assert make_url(settings.database_url).database == str(tmp_path / name / "platform.db")
-
-
-def test_limits_and_the_public_address_are_settings() -> None:
+def test_limits_are_settings() -> None:
     limits = settings(FROST_PLATFORM_MAX_CONNECTIONS="50", FROST_PLATFORM_BODY_SECONDS="3").limits
     assert (limits.max_connections, limits.body_seconds, limits.max_requests) == (50, 3, Limits().max_requests)
-    assert settings("--public-url", "https://frost.example:8443/").public_url == "https://frost.example:8443"
-    assert settings(FROST_PLATFORM_PUBLIC_URL="https://frost.example").public_url == "https://frost.example"
-
-
-@pytest.mark.parametrize("limit", [field.name for field in fields(Limits)])
-@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "9" * 30])
-def test_an_invalid_limit_is_refused(limit: str, value: str) -> None:
-    with pytest.raises(SystemExit):
-        settings(**{f"FROST_PLATFORM_{limit.upper()}": value})
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["frost.example", "http://frost.example", "https://", "https://a/b", "https://a?b", "https://u@a", "https://a:x"],
-)
-def test_an_invalid_public_address_is_refused(url: str) -> None:
-    with pytest.raises(SystemExit):
-        settings("--public-url", url)

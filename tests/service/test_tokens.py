@@ -5,7 +5,6 @@ import hmac
 import json
 import re
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,12 @@ AT = int(NOW.timestamp())
 Forge = Callable[[Issuing, dict[str, Any]], str]
 
 
+def encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
 def part(value: Any) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+    return encoded(json.dumps(value).encode())
 
 
 def header(issuing: Issuing, **changes: Any) -> dict[str, Any]:
@@ -54,35 +57,25 @@ def with_header(**changes: Any) -> Forge:
     return forge
 
 
-def unsigned(algorithm: str) -> Forge:
-    return lambda issuing, claims: f"{part(header(issuing, alg=algorithm))}.{part(claims)}."
-
-
 def confused(material: Callable[[dict[str, Any]], bytes]) -> Forge:
-    """HS256 with the public key as the secret: the verifier's own key, taken for a shared one."""
+    """HS256 with the public key as the secret."""
 
     def forge(issuing: Issuing, claims: dict[str, Any]) -> str:
         (key,) = issuing.issuer.public_jwks()["keys"]
         body = f"{part(header(issuing, alg='HS256'))}.{part(claims)}"
-        signature = hmac.new(material(key), body.encode(), sha256).digest()
-        return f"{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+        return f"{body}.{encoded(hmac.digest(material(key), body.encode(), 'sha256'))}"
 
     return forge
 
 
-def another_key(issuing: Issuing, claims: dict[str, Any], kid: str | None = None, **changes: Any) -> str:
-    key = ECKey.generate_key("P-256")
-    key.ensure_kid()
-    return jwt.encode(header(issuing, kid=kid or key.kid, **changes), claims, key, ["ES256"])
+def another_key(issuing: Issuing, claims: dict[str, Any], **changes: Any) -> str:
+    key = ECKey.generate_key("P-256", auto_kid=True)
+    return jwt.encode(header(issuing, **({"kid": key.kid} | changes)), claims, key, ["ES256"])
 
 
 def with_own_key_inside(issuing: Issuing, claims: dict[str, Any]) -> str:
     key = ECKey.generate_key("P-256")
     return jwt.encode(header(issuing, jwk=key.as_dict(private=False)), claims, key, ["ES256"])
-
-
-def our_kid_their_key(issuing: Issuing, claims: dict[str, Any]) -> str:
-    return another_key(issuing, claims, kid=header(issuing)["kid"])
 
 
 def signature_of_another(issuing: Issuing, claims: dict[str, Any]) -> str:
@@ -91,30 +84,27 @@ def signature_of_another(issuing: Issuing, claims: dict[str, Any]) -> str:
 
 
 def with_critical_header(issuing: Issuing, claims: dict[str, Any]) -> str:
-    """Signed by hand: joserfc does not sign what it would not understand."""
+    """Sign by hand: joserfc signs no header that it does not know."""
     key = ECKey.import_key(json.loads((issuing.folder / "issuer.jwk").read_text()))
     body = f"{part(header(issuing, crit=['x'], x=1))}.{part(claims)}"
-    signature = JWSRegistry().get_alg("ES256").sign(body.encode(), key)
-    return f"{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
-
-
-def pem_of(key: dict[str, Any]) -> bytes:
-    return ECKey.import_key(key).as_pem(private=False)
+    return f"{body}.{encoded(JWSRegistry().get_alg('ES256').sign(body.encode(), key))}"
 
 
 FORGERIES: dict[str, Forge] = {
     "no signature": lambda issuing, claims: issuing.issuer.sign(claims).rpartition(".")[0] + ".",
     "two parts": lambda issuing, claims: issuing.issuer.sign(claims).rpartition(".")[0],
-    "alg none": unsigned("none"),
-    "alg None": unsigned("None"),
-    "alg nOnE": unsigned("nOnE"),
-    "alg missing": with_header(),  # replaced below: joserfc does not sign without one
-    "key confusion, PEM": confused(pem_of),
+    "alg none": lambda issuing, claims: f"{part(header(issuing, alg='none'))}.{part(claims)}.",
+    "alg None": lambda issuing, claims: f"{part(header(issuing, alg='None'))}.{part(claims)}.",
+    "alg nOnE": lambda issuing, claims: f"{part(header(issuing, alg='nOnE'))}.{part(claims)}.",
+    "alg missing": lambda issuing, claims: ".".join(
+        (part(header(issuing, alg=None)), *issuing.issuer.sign(claims).split(".")[1:])
+    ),
+    "key confusion, PEM": confused(lambda key: ECKey.import_key(key).as_pem(private=False)),
     "key confusion, JWK": confused(lambda key: json.dumps(key).encode()),
     "key confusion, x": confused(lambda key: str(key["x"]).encode()),
     "signature of other claims": signature_of_another,
     "another key": another_key,
-    "another key under our kid": our_kid_their_key,
+    "another key under our kid": lambda issuing, claims: another_key(issuing, claims, kid=header(issuing)["kid"]),
     "a key of its own in the header": with_own_key_inside,
     "no kid": with_header(kid=None),
     "the kid of no key, signed by ours": with_header(kid="other"),
@@ -160,40 +150,34 @@ FORGERIES: dict[str, Forge] = {
     "encrypted shape": lambda issuing, claims: issuing.issuer.sign(claims) + ".a.b",
     "body is a list": lambda issuing, claims: issuing.issuer.sign(claims).split(".")[0] + f".{part([1])}.AAAA",
 }
-FORGERIES["alg missing"] = lambda issuing, claims: ".".join(
-    [part(header(issuing, alg=None)), *issuing.issuer.sign(claims).split(".")[1:]]
-)
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # one kind will do
-@pytest.mark.parametrize("name", FORGERIES)
-def test_a_forged_or_foreign_token_is_refused(issuing: Issuing, name: str) -> None:
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_forged_and_foreign_tokens_are_refused_alike(issuing: Issuing) -> None:
     real = issuing.sign_in()["access_token"]
     claims = claims_of(real)
-    # The same claims in our own hand are believed: it is the forgery that is refused, not the set-up.
+    # The same claims under the issuer's signature are accepted.
     assert issuing.accepted(issuing.issuer.sign(claims))
-    assert not issuing.accepted(FORGERIES[name](issuing, claims))
+    bodies = set()
+    for name, forge in FORGERIES.items():
+        with pytest.raises(ApiError) as refusal:
+            assert not issuing.bearer(forge(issuing, claims)), name
+        assert refusal.value.code == "AUTHENTICATION_REQUIRED", name
+        bodies.add(json.dumps(refusal.value.body))
+    assert len(bodies) == 1
     assert issuing.accepted(real)
 
 
-def test_every_refusal_has_the_same_body(issuing: Issuing) -> None:
-    claims = claims_of(issuing.sign_in()["access_token"])
-    answers = set()
-    for forge in FORGERIES.values():
-        with pytest.raises(ApiError) as caught:
-            issuing.bearer(forge(issuing, claims))
-        answers.add(json.dumps(caught.value.body))
-    assert len(answers) == 1
-
-
-def test_a_token_a_little_ahead_of_our_clock_is_believed(issuing: Issuing) -> None:
-    claims = claims_of(issuing.sign_in()["access_token"])
+def test_a_token_a_little_ahead_of_the_clock_is_accepted(issuing: Issuing) -> None:
+    token = issuing.sign_in()["access_token"]
+    claims = claims_of(token)
     assert issuing.accepted(issuing.issuer.sign(claims | {"nbf": AT + 29}))
     assert issuing.accepted(issuing.issuer.sign(claims | {"aud": ["other", "frost"]}))
-
-
-def test_a_remembered_token_expires_on_time(issuing: Issuing) -> None:
-    token = issuing.sign_in()["access_token"]
+    changed = issuing.issuer.sign(claims | {"email": "root@aurora.example", "scope": "everything"})
+    principal = issuing.bearer(changed)
+    assert (principal.kind, principal.user_id, principal.email, principal.scopes) == ("session", "u-owner", OWNER, ())
+    assert principal.session_id == claims["sid"]
+    # A cached token expires on time.
     assert issuing.accepted(token)
     issuing.clock.forward(minutes=29, seconds=59)
     assert issuing.accepted(token)
@@ -219,13 +203,6 @@ def test_verified_tokens_are_remembered_within_a_bound(issuing: Issuing, monkeyp
     assert verified == [*several, several[0]]
 
 
-def test_a_principal_has_the_facts_of_its_session_not_of_the_token(issuing: Issuing) -> None:
-    claims = claims_of(issuing.sign_in()["access_token"])
-    caller = issuing.bearer(issuing.issuer.sign(claims | {"email": "root@aurora.example", "scope": "everything"}))
-    assert (caller.kind, caller.user_id, caller.email, caller.scopes) == ("session", "u-owner", OWNER, ())
-    assert caller.session_id == claims["sid"]
-
-
 def test_the_signing_key_is_created_once_and_private(issuing: Issuing) -> None:
     (key,) = issuing.issuer.public_jwks()["keys"]
     path = issuing.folder / "issuer.jwk"
@@ -239,21 +216,17 @@ def test_the_signing_key_is_created_once_and_private(issuing: Issuing) -> None:
     assert [file.name for file in issuing.folder.iterdir() if "jwk" in file.name] == ["issuer.jwk"]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "not json", '{"kty": "oct", "k": "AAAA"}', "[]"])
-def test_a_damaged_key_is_named_and_not_replaced(issuing: Issuing, tmp_path: Path, content: str) -> None:
+def test_a_damaged_key_file_is_named_and_not_replaced(issuing: Issuing, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
-    (folder / "issuer.jwk").write_text(content)
-    broken = LocalIssuer(issuing.database, issuing.clock, folder, b"s" * 32)
-    with pytest.raises(RuntimeError, match=re.escape(str(folder / "issuer.jwk"))):
-        broken.public_jwks()
-    assert (folder / "issuer.jwk").read_text() == content
-
-
-def test_a_public_key_in_the_file_is_no_signing_key(issuing: Issuing, tmp_path: Path) -> None:
-    folder = tmp_path / "other"
-    folder.mkdir()
+    file = folder / "issuer.jwk"
+    other = LocalIssuer(issuing.database, issuing.clock, folder, b"s" * 32)
+    for content in ("", "{}", "not json", '{"kty": "oct", "k": "AAAA"}', "[]"):
+        file.write_text(content)
+        with pytest.raises(RuntimeError, match=re.escape(str(file))):
+            other.public_jwks()
+        assert file.read_text() == content
     (key,) = issuing.issuer.public_jwks()["keys"]
-    (folder / "issuer.jwk").write_text(json.dumps(key))
+    file.write_text(json.dumps(key))
     with pytest.raises(RuntimeError, match="private"):
-        LocalIssuer(issuing.database, issuing.clock, folder, b"s" * 32).sign({})
+        other.sign({})

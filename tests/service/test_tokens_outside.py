@@ -24,94 +24,86 @@ from tests.service.planned import until
 AT = int(NOW.timestamp())
 
 
-@pytest.fixture
-def seconds() -> list[float]:
-    """The clock of the provider's keys, which the test moves."""
-    return [0.0]
+KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"
+
+
+class Outside:
+    """A platform that trusts `provider`; `seconds` is the clock of its keys."""
+
+    def __init__(self, database: Database, folder: Path, provider: Provider) -> None:
+        Issuing(database, folder).populate()
+        self.database, self.provider, self.seconds, self.clock = database, provider, 0.0, HandClock()
+        self.tokens = self.trusting()
+
+    def trusting(self, *assumed: str) -> BearerTokens:
+        issuer = ExternalIssuer(self.provider.url, assumed_claims=frozenset(assumed), clock=lambda: self.seconds)
+        return BearerTokens(self.database, self.clock, issuer)
+
+    def accepts(self, token: str, email: str = OWNER) -> bool:
+        try:
+            return self.tokens.authenticate(token, request_id="r", peer_uid=None, location="192.0.2.7").email == email
+        except ApiError as refusal:
+            if refusal.code != "AUTHENTICATION_REQUIRED":
+                raise
+            return False
+
+    def accepts_new(self, **options: Any) -> bool:
+        return self.accepts(self.provider.token(**options))
+
+    def sessions(self) -> list[Any]:
+        with self.database.read() as connection:
+            return list(connection.execute(select(sessions)))
+
+    def sign_out(self) -> None:
+        (row,) = self.sessions()
+        with self.database.write() as connection:
+            assert end(connection, row.user_id, row.id, reason="signed_out", at=NOW)
 
 
 @pytest.fixture
-def trusting(database: Database, tmp_path: Path, provider: Provider, seconds: list[float]) -> BearerTokens:
-    Issuing(database, tmp_path).populate()
-    return BearerTokens(database, HandClock(), ExternalIssuer(provider.url, clock=lambda: seconds[0]))
+def outside(database: Database, tmp_path: Path, provider: Provider) -> Outside:
+    return Outside(database, tmp_path, provider)
 
 
-def assuming(database: Database, folder: Path, provider: Provider, *claims: str) -> BearerTokens:
-    Issuing(database, folder).populate()
-    return BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed_claims=frozenset(claims)))
+def new_key() -> ECKey:
+    key = ECKey.generate_key("P-256")
+    key.ensure_kid()
+    return key
 
 
-def accepted(trusting: BearerTokens, token: str) -> bool:
-    try:
-        return trusting.authenticate(token, request_id="request-3", peer_uid=None, location="192.0.2.7").email == OWNER
-    except ApiError as refusal:
-        if refusal.code != "AUTHENTICATION_REQUIRED":
-            raise
-        return False
-
-
-def rows(database: Database) -> list[Any]:
-    with database.read() as connection:
-        return list(connection.execute(select(sessions)))
-
-
-def test_a_valid_token_starts_a_session_that_can_be_ended(
-    trusting: BearerTokens, provider: Provider, database: Database
-) -> None:
-    token = provider.token()
-    assert accepted(trusting, token)
-    assert accepted(trusting, provider.token(iat=AT - 1))
-    (row,) = rows(database)
+def test_a_valid_token_starts_a_session_that_can_be_ended(outside: Outside) -> None:
+    token = outside.provider.token()
+    assert outside.accepts(token)
+    assert outside.accepts_new(iat=AT - 1)
+    (row,) = outside.sessions()
     name = f"sid their-session {AT - 5}"
-    assert (row.issuer, row.subject, row.user_id, row.place) == (provider.url, name, "u-owner", "192.0.2.7")
-    with database.write() as connection:
-        assert end(connection, row.user_id, row.id, reason="signed_out", at=NOW)
-    assert not accepted(trusting, token)
-    assert len(rows(database)) == 1
+    assert (row.issuer, row.subject, row.user_id, row.place) == (outside.provider.url, name, "u-owner", "192.0.2.7")
+    outside.sign_out()
+    assert not outside.accepts(token)
+    assert len(outside.sessions()) == 1
+    assert outside.accepts_new(auth_time=AT), "a new sign-in"
+    assert not outside.accepts(token)
 
 
-def test_without_a_sid_sessions_differ_by_sign_in_time(
-    trusting: BearerTokens, provider: Provider, database: Database
-) -> None:
+def test_without_a_sid_sessions_differ_by_sign_in_time(outside: Outside) -> None:
     for auth_time in (AT - 100, AT - 50, AT - 100):
-        assert accepted(trusting, provider.token(sid=None, auth_time=auth_time))
-    assert sorted(row.subject for row in rows(database)) == [f"sub ext-1 {AT - 100}", f"sub ext-1 {AT - 50}"]
+        assert outside.accepts_new(sid=None, auth_time=auth_time)
+    assert sorted(row.subject for row in outside.sessions()) == [f"sub ext-1 {AT - 100}", f"sub ext-1 {AT - 50}"]
 
 
-def test_a_token_without_auth_time_starts_no_session(
-    trusting: BearerTokens, provider: Provider, database: Database
-) -> None:
-    """It may be refreshed from a sign-in before `revoke-all`, and nothing in it would tell."""
-    for sid in (None, "their-session"):
-        assert not accepted(trusting, provider.token(sid=sid, auth_time=None))
-    assert rows(database) == []
-
-
-def test_a_new_sign_in_after_a_sign_out_is_accepted(
-    trusting: BearerTokens, provider: Provider, database: Database
-) -> None:
-    old = provider.token()
-    assert accepted(trusting, old)
-    with database.write() as connection:
-        assert end(connection, "u-owner", rows(database)[0].id, reason="signed_out", at=NOW)
-    assert accepted(trusting, provider.token(auth_time=AT))
-    assert not accepted(trusting, old)
-
-
-def test_parallel_first_uses_are_one_session(trusting: BearerTokens, provider: Provider, database: Database) -> None:
-    token = provider.token()
+def test_parallel_first_uses_are_one_session(outside: Outside) -> None:
+    token = outside.provider.token()
     with ThreadPoolExecutor(12) as pool:
-        assert all(pool.map(lambda _: accepted(trusting, token), range(12)))
-    assert len(rows(database)) == 1
-    with database.read() as connection:
-        entries = connection.execute(select(audit_log.c.operation, audit_log.c.actor_id).order_by(audit_log.c.id)).all()
+        assert all(pool.map(outside.accepts, [token] * 12))
+    assert len(outside.sessions()) == 1
+    with outside.database.read() as connection:
+        entries = connection.execute(select(audit_log.c.operation, audit_log.c.actor_id)).all()
     assert sorted(map(tuple, entries)) == [("identity.link", "u-owner"), ("session.start", "u-owner")]
-    assert provider.asked == ["/realm/.well-known/openid-configuration", "/realm/keys"]
+    assert outside.provider.asked == [DISCOVERY, KEYS]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_unverified_addresses_and_wrong_claims_start_no_session(outside: Outside) -> None:
+    for claims in (
         {"email": "nobody@aurora.example"},
         {"email": GONE},
         {"email": None},
@@ -125,52 +117,43 @@ def test_parallel_first_uses_are_one_session(trusting: BearerTokens, provider: P
         {"iat": AT + 60},
         {"iat": "now"},
         {"sub": ""},
-    ],
-    ids=str,
-)
-def test_unverified_addresses_and_wrong_claims_start_no_session(
-    trusting: BearerTokens, provider: Provider, database: Database, changes: dict[str, Any]
-) -> None:
-    assert not accepted(trusting, provider.token(**changes))
-    assert rows(database) == []
+        # Such a token may be a refreshed one of a sign-in before `revoke-all`.
+        {"auth_time": None},
+        {"auth_time": None, "sid": None},
+    ):
+        assert not outside.accepts_new(**claims), claims
+    assert outside.sessions() == []
+    assert outside.accepts_new()
 
 
-def test_the_account_belongs_to_the_subject_of_the_first_sign_in(
-    trusting: BearerTokens, provider: Provider, database: Database
-) -> None:
-    assert accepted(trusting, provider.token())
+def test_the_account_belongs_to_the_subject_of_the_first_sign_in(outside: Outside) -> None:
+    assert outside.accepts_new()
+    # The address is linked to another subject, in the same session and in another one.
+    assert not outside.accepts_new(sub="ext-2")
+    assert not outside.accepts_new(sub="ext-2", sid="another")
+    assert len(outside.sessions()) == 1
     for change in ({"email": "married@aurora.example"}, {"email": MEMBER}, {"email": None}, {"email_verified": False}):
-        assert accepted(trusting, provider.token(auth_time=AT - 4, **change))
-    assert {row.user_id for row in rows(database)} == {"u-owner"}
+        assert outside.accepts_new(auth_time=AT - 4, **change)
+    assert {row.user_id for row in outside.sessions()} == {"u-owner"}
 
 
-def test_an_address_linked_to_another_subject_is_refused(
-    trusting: BearerTokens, provider: Provider, database: Database
-) -> None:
-    assert accepted(trusting, provider.token())
-    assert not accepted(trusting, provider.token(sub="ext-2"))
-    assert not accepted(trusting, provider.token(sub="ext-2", sid="another"))
-    assert len(rows(database)) == 1
+def test_a_session_does_not_pass_to_another_person(outside: Outside) -> None:
+    assert outside.accepts_new()
+    other = {"sub": "ext-2", "email": MEMBER}
+    assert not outside.accepts_new(**other)
+    assert outside.accepts(outside.provider.token(**other, sid="their own"), MEMBER)
+    assert not outside.accepts_new(**other), "nor once the platform knows that person"
 
 
-def test_a_session_does_not_pass_to_another_person(trusting: BearerTokens, provider: Provider) -> None:
-    assert accepted(trusting, provider.token())
-    assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
-    # Nor once that person is known here.
-    known = provider.token(sub="ext-2", email=MEMBER, sid="their own")
-    assert trusting.authenticate(known, request_id="r", peer_uid=None).email == MEMBER
-    assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
-
-
-def test_of_two_subjects_with_one_address_one_is_linked(trusting: BearerTokens, provider: Provider) -> None:
-    tokens = [provider.token(sub=f"ext-{number}", sid=f"s-{number}") for number in range(6)]
+def test_of_two_subjects_with_one_address_one_is_linked(outside: Outside) -> None:
+    tokens = [outside.provider.token(sub=f"ext-{number}", sid=f"s-{number}") for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        assert sum(pool.map(lambda token: accepted(trusting, token), tokens)) == 1
+        assert sum(pool.map(outside.accepts, tokens)) == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "claims", "passes"),
-    [
+def test_only_access_tokens_are_accepted(outside: Outside) -> None:
+    outside.tokens = outside.trusting("auth_time")
+    rows: tuple[tuple[str, dict[str, str], bool], ...] = (
         ("at+jwt", {}, True),
         ("application/AT+JWT", {}, True),
         ("JWT", {}, True),
@@ -180,110 +163,83 @@ def test_of_two_subjects_with_one_address_one_is_linked(trusting: BearerTokens, 
         ("JWT", {"typ": "ID"}, False),
         ("logout+jwt", {}, False),
         ("dpop+jwt", {}, False),
-    ],
-)
-def test_only_access_tokens_are_accepted(
-    database: Database, tmp_path: Path, provider: Provider, kind: str, claims: dict[str, str], passes: bool
-) -> None:
-    trusting = assuming(database, tmp_path, provider, "auth_time")
-    assert accepted(trusting, provider.token(kind=kind, **claims)) is passes
+    )
+    for kind, claims, accepted in rows:
+        assert outside.accepts_new(kind=kind, sid=f"{kind} {claims}", **claims) is accepted, (kind, claims)
 
 
 @pytest.mark.parametrize("kind", ["JWT", ""])
-def test_auth_time_of_other_token_types_must_be_assumed(
-    database: Database, tmp_path: Path, provider: Provider, kind: str
-) -> None:
+def test_auth_time_of_other_token_types_must_be_assumed(outside: Outside, kind: str) -> None:
     """RFC 9068, 2.2.1 promises it of at+jwt. Another may have the time of the token there, also of a refreshed one."""
-    closed = assuming(database, tmp_path, provider, "email_verified")
-    assert accepted(closed, provider.token())
-    assert not accepted(closed, provider.token(kind=kind)), "nor for a session that is there"
-    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed_claims={"auth_time"}))
-    assert accepted(opened, provider.token(kind=kind))
-    assert not accepted(opened, provider.token(kind=kind, auth_time=None, sid="next"))
+    outside.tokens = outside.trusting("email_verified")
+    assert outside.accepts_new()
+    assert not outside.accepts_new(kind=kind), "nor for a session that exists"
+    outside.tokens = outside.trusting("auth_time")
+    assert outside.accepts_new(kind=kind)
+    assert not outside.accepts_new(kind=kind, auth_time=None, sid="next")
 
 
-def test_a_verified_address_must_be_claimed_or_assumed(database: Database, tmp_path: Path, provider: Provider) -> None:
-    assert not accepted(assuming(database, tmp_path, provider, "auth_time"), provider.token(email_verified=None))
-    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed_claims={"email_verified"}))
-    for said in (False, "true", "false", 0):
-        assert not accepted(opened, provider.token(email_verified=said)), said
-    assert accepted(opened, provider.token(email_verified=None))
+def test_a_verified_address_must_be_claimed_or_assumed(outside: Outside) -> None:
+    outside.tokens = outside.trusting("auth_time")
+    assert not outside.accepts_new(email_verified=None)
+    outside.tokens = outside.trusting("email_verified")
+    for verified in (False, "true", "false", 0):
+        assert not outside.accepts_new(email_verified=verified), verified
+    assert outside.accepts_new(email_verified=None)
 
 
-def test_tokens_of_a_withdrawn_key_are_refused(
-    trusting: BearerTokens, provider: Provider, seconds: list[float]
-) -> None:
-    token = provider.token()
-    assert accepted(trusting, token)
-    newer = ECKey.generate_key("P-256")
-    newer.ensure_kid()
-    provider.publish(newer)
-    assert accepted(trusting, token)
-    seconds[0] += oidc_provider.KEYS_MAX_AGE_SECONDS
-    assert accepted(trusting, token)
-    seconds[0] += 1
-    assert not accepted(trusting, token)
+def test_tokens_of_a_withdrawn_key_are_refused(outside: Outside) -> None:
+    token = outside.provider.token()
+    assert outside.accepts(token)
+    outside.provider.publish(new_key())
+    assert outside.accepts(token)
+    outside.seconds += oidc_provider.KEYS_MAX_AGE_SECONDS
+    assert outside.accepts(token)
+    outside.seconds += 1
+    assert not outside.accepts(token)
 
 
-def test_an_outage_of_the_provider_is_bridged_for_an_hour(
-    trusting: BearerTokens, provider: Provider, seconds: list[float]
-) -> None:
-    assert accepted(trusting, provider.token())
-    provider.say(KEYS, {}, 500)
-    seconds[0] += oidc_provider.MAX_STALE_SECONDS
-    assert accepted(trusting, provider.token(iat=AT - 1))
-    seconds[0] += oidc_provider.MIN_FETCH_INTERVAL_SECONDS + 1
-    with pytest.raises(ApiError) as caught:
-        accepted(trusting, provider.token(iat=AT - 2))
-    assert caught.value.status_code == 503
+def test_an_outage_of_the_provider_is_bridged_for_an_hour(outside: Outside) -> None:
+    assert outside.accepts_new()
+    outside.provider.say(KEYS, {}, 500)
+    outside.seconds += oidc_provider.MAX_STALE_SECONDS
+    assert outside.accepts_new(iat=AT - 1)
+    outside.seconds += oidc_provider.MIN_FETCH_INTERVAL_SECONDS + 1
+    with pytest.raises(ApiError) as refusal:
+        outside.accepts_new(iat=AT - 2)
+    assert refusal.value.status_code == 503
 
 
-def test_keys_for_encryption_sign_nothing(trusting: BearerTokens, provider: Provider) -> None:
-    key = RSAKey.generate_key(2048)
-    key.ensure_kid()
-    wrong = {**key.as_dict(private=False), "use": "enc"}
-    provider.say(KEYS, {"keys": [provider.key.as_dict(private=False), wrong]})
-    assert not accepted(trusting, provider.token(key=key, algorithm="RS256"))
-    assert accepted(trusting, provider.token())
-
-
-def test_shared_secrets_are_refused_even_when_published(trusting: BearerTokens, provider: Provider) -> None:
-    secret = OctKey.generate_key(256)
-    secret.ensure_kid()
-    provider.say("/realm/keys", {"keys": [provider.key.as_dict(private=False), secret.as_dict(private=True)]})
-    assert not accepted(trusting, provider.token(key=secret, algorithm="HS256"))
-    assert accepted(trusting, provider.token())
-
-
-def test_an_rsa_provider_is_understood(trusting: BearerTokens, provider: Provider) -> None:
-    key = RSAKey.generate_key(2048)
-    key.ensure_kid()
-    provider.publish(key)
-    assert accepted(trusting, provider.token(key=key, algorithm="RS256"))
-
-
-def test_unknown_key_ids_are_fetched_at_a_bounded_rate(
-    trusting: BearerTokens, provider: Provider, seconds: list[float]
-) -> None:
-    assert accepted(trusting, provider.token())
-    newer, made_up, newest = (ECKey.generate_key("P-256") for _ in range(3))
-    for key in (newer, made_up, newest):
+def test_only_published_keys_for_signatures_are_used(outside: Outside) -> None:
+    rsa, secret = RSAKey.generate_key(2048), OctKey.generate_key(256)
+    encryption = RSAKey.generate_key(2048)
+    for key in (rsa, secret, encryption):
         key.ensure_kid()
-    provider.publish(provider.key, newer)
-    assert accepted(trusting, provider.token(key=newer))
-    assert len(provider.asked) == 4
+    keys = [key.as_dict(private=False) for key in (outside.provider.key, rsa, encryption)]
+    keys[2]["use"] = "enc"
+    outside.provider.say(KEYS, {"keys": [*keys, secret.as_dict(private=True)]})
+    assert not outside.accepts_new(key=encryption, algorithm="RS256")
+    assert not outside.accepts_new(key=secret, algorithm="HS256")
+    assert outside.accepts_new()
+    assert outside.accepts_new(key=rsa, algorithm="RS256")
+
+
+def test_unknown_key_ids_are_fetched_at_a_bounded_rate(outside: Outside) -> None:
+    assert outside.accepts_new()
+    newer, made_up, newest = (new_key() for _ in range(3))
+    outside.provider.publish(outside.provider.key, newer)
+    assert outside.accepts_new(key=newer)
+    assert len(outside.provider.asked) == 4
     for _ in range(5):
-        assert not accepted(trusting, provider.token(key=made_up))
-    assert len(provider.asked) == 4
-    provider.publish(newest)
-    seconds[0] += oidc_provider.MIN_FETCH_INTERVAL_SECONDS + 1
-    assert accepted(trusting, provider.token(key=newest))
-    assert len(provider.asked) == 6
+        assert not outside.accepts_new(key=made_up)
+    assert len(outside.provider.asked) == 4
+    outside.provider.publish(newest)
+    outside.seconds += oidc_provider.MIN_FETCH_INTERVAL_SECONDS + 1
+    assert outside.accepts_new(key=newest)
+    assert len(outside.provider.asked) == 6
 
 
-def test_few_threads_wait_for_a_slow_provider(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_few_threads_wait_for_a_slow_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, answers = threading.Event(), list[object]()
 
     def slow(_: object) -> dict[str, object]:
@@ -310,9 +266,6 @@ def test_few_threads_wait_for_a_slow_provider(
     assert 1 < answers.count(None) <= oidc_provider.MAX_WAITING + 1
 
 
-KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"
-
-
 @pytest.mark.parametrize(
     ("path", "status", "change", "headers"),
     [
@@ -330,38 +283,30 @@ KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"
     ids=lambda value: str(value)[:40],
 )
 def test_unreadable_provider_documents_are_an_outage(
-    trusting: BearerTokens,
-    provider: Provider,
-    database: Database,
-    path: str,
-    status: int,
-    change: Any,
-    headers: dict[str, str],
+    outside: Outside, path: str, status: int, change: Any, headers: dict[str, str]
 ) -> None:
-    good = provider.answers[path][2]
-    provider.say("/realm/elsewhere", json.loads(good))
-    provider.say(path, change if change == [] else json.loads(good) | change, status, **headers)
-    with pytest.raises(ApiError) as caught:
-        accepted(trusting, provider.token())
-    assert (caught.value.status_code, caught.value.code) == (503, "SERVICE_UNAVAILABLE")
+    provider = outside.provider
+    good = json.loads(provider.answers[path][2])
+    provider.say("/realm/elsewhere", good)
+    provider.say(path, change if change == [] else good | change, status, **headers)
+    with pytest.raises(ApiError) as refusal:
+        outside.accepts_new()
+    assert (refusal.value.status_code, refusal.value.code) == (503, "SERVICE_UNAVAILABLE")
     assert "/realm/elsewhere" not in provider.asked
-    assert rows(database) == []
+    assert outside.sessions() == []
 
 
-def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: BearerTokens, provider: Provider) -> None:
-    port = provider.server.server_address[1]
-    provider.say(
-        "/realm/.well-known/openid-configuration",
-        {"issuer": provider.url, "jwks_uri": f"http://localhost:{port}/realm/keys"},
-    )
+def test_keys_over_plain_http_from_elsewhere_are_not_fetched(outside: Outside) -> None:
+    provider = outside.provider
+    url = f"http://localhost:{provider.server.server_address[1]}{KEYS}"
+    provider.say(DISCOVERY, {"issuer": provider.url, "jwks_uri": url})
     with pytest.raises(ApiError):
-        accepted(trusting, provider.token())
-    assert "/realm/keys" not in provider.asked
+        outside.accepts_new()
+    assert KEYS not in provider.asked
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_an_issuer_that_is_not_a_plain_https_url_is_refused_at_the_start() -> None:
+    for url in (
         "http://idp.example",
         "http://localhost:8080",
         "http://127.0.0.1.evil.example/",
@@ -372,34 +317,26 @@ def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: BearerTok
         "ftp://idp.example",
         "idp.example",
         "",
-    ],
-)
-def test_an_issuer_that_is_not_a_plain_https_url_is_refused_at_the_start(url: str) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        ExternalIssuer(url)
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            ExternalIssuer(url)
 
 
-def test_the_lead_of_the_issuers_clock_is_forgotten(database: Database, tmp_path: Path, provider: Provider) -> None:
-    Issuing(database, tmp_path).populate()
-    clock = HandClock()
-    opened = BearerTokens(database, clock, ExternalIssuer(provider.url))
-    assert accepted(opened, provider.token(iat=AT + 25))
+def test_the_lead_of_the_issuers_clock_is_forgotten(outside: Outside) -> None:
+    assert outside.accepts_new(iat=AT + 25)
 
     def signs_in_after_revoke_all(hours: float) -> bool:
-        clock.forward(hours=hours)
-        at = int(clock.now().timestamp())
-        with database.write() as connection:
-            end_all(connection, "u-owner", reason="revoked_all", at=clock.now())
-        clock.forward(seconds=10)
-        times = {"iat": at + 5, "auth_time": at + 5, "exp": at + 600, "sid": f"sid {at}"}
+        outside.clock.forward(hours=hours)
+        at = int(outside.clock.now().timestamp())
+        with outside.database.write() as connection:
+            end_all(connection, "u-owner", reason="revoked_all", at=outside.clock.now())
+        outside.clock.forward(seconds=10)
         try:
-            return accepted(opened, provider.token(**times))
+            return outside.accepts_new(iat=at + 5, auth_time=at + 5, exp=at + 600, sid=f"sid {at}")
         except ApiError:
             return False
 
-    assert not signs_in_after_revoke_all(hours=0)
-    assert not signs_in_after_revoke_all(hours=0.9)
-    assert signs_in_after_revoke_all(hours=1.5)
+    assert [signs_in_after_revoke_all(hours) for hours in (0, 0.9, 1.5)] == [False, False, True]
 
 
 def test_a_lead_lasts_for_one_to_two_periods_and_the_largest_counts() -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack, nullcontext, suppress
 
 import pytest
 from anyio.to_thread import run_sync
@@ -32,7 +32,7 @@ from service.settings import Limits
 
 
 class Line:
-    """A queue whose requests end when the test says so."""
+    """A queue whose requests end when the test ends them."""
 
     def __init__(self, bounds: Bounds, **options: Callable[..., float]) -> None:
         self.rejections = Rejections()
@@ -86,47 +86,37 @@ def refusal(task: asyncio.Task[None]) -> Overloaded:
     return error
 
 
-async def test_a_credential_leaves_slots_to_others() -> None:
-    line = Line(bounds(running=4, per_credential=3))
-    await line.send("flood", 50)
-    assert line.started == ["flood"] * 3
-    await line.send("other")
-    assert line.started[3:] == ["other"]
-    await line.end_all()
-
-
-async def test_a_credential_with_many_requests_delays_another_by_one_turn() -> None:
-    line = Line(bounds(running=2, per_credential=2))
-    await line.send("flood", 400)
-    await line.send("other")
-    await line.end(2)
-    assert line.started[2:] == ["flood", "other"]
-    await line.end_all()
-
-
-async def test_credentials_take_turns_however_many_requests_they_send() -> None:
-    line = Line(bounds(running=1, per_credential=1))
-    for credential, number in (("a", 30), ("b", 3), ("c", 3)):
+@pytest.mark.parametrize(
+    ("running", "per_credential", "sent", "ended", "started"),
+    [
+        (4, 3, {"flood": 50, "other": 1}, 0, "flood flood flood other"),
+        (2, 2, {"flood": 400, "other": 1}, 2, "flood flood flood other"),
+        (1, 1, {"a": 30, "b": 3, "c": 3}, 9, "a a b c a b c a b c"),
+        (3, 2, {"only": 5}, 0, "only only"),
+        (3, 2, {"only": 5}, 1, "only only only"),
+        (3, 2, {"only": 5}, 3, "only only only only only"),
+    ],
+    ids=["slots are left to others", "one turn of delay", "turns", "share", "no idle slot", "no idle slots"],
+)
+async def test_credentials_take_turns_within_their_share(
+    running: int, per_credential: int, sent: dict[str, int], ended: int, started: str
+) -> None:
+    line = Line(bounds(running, per_credential))
+    for credential, number in sent.items():
         await line.send(credential, number)
-    await line.end(9)
-    assert line.started == ["a", "a", "b", "c", "a", "b", "c", "a", "b", "c"]
-    await line.end_all()
-
-
-async def test_a_credential_alone_has_no_idle_slot_within_its_share() -> None:
-    line = Line(bounds(running=3, per_credential=2))
-    await line.send("only", 5)
-    for _ in range(3):
-        assert line.queue.running == 2
-        await line.end()
+    await line.end(ended)
+    assert line.started == started.split()
     await line.end_all()
 
 
 async def test_beyond_its_waiting_places_a_credential_is_refused_and_others_wait() -> None:
     line = Line(bounds(running=1, per_credential=1, waiting=100, waiting_per_credential=3))
-    tasks = await line.send("flood", 6)
-    assert [task.done() for task in tasks] == [False] * 4 + [True] * 2
-    assert "too many of your requests are waiting (reads)" in refusal(tasks[4]).message
+    scope: dict[str, object] = {}
+    await line.send("flood", 4)
+    with client_of("192.0.2.1", scope):
+        refused, _ = await line.send("flood", 2)
+    assert scope["frost.shed"] is True
+    assert "too many of your requests are waiting (reads)" in refusal(refused).message
     (waiting,) = await line.send("other")
     assert not waiting.done()
     assert line.rejections.counts == {"reads": 2}
@@ -166,33 +156,34 @@ async def test_a_request_that_waits_too_long_is_refused_and_takes_no_slot() -> N
     await line.end_all()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "waiting", "lowest"),
-    [(0.001, 4, 1), (2.0, 4, 4), (1_000.0, 4, MAX_RETRY_AFTER_SECONDS / 2)],
-    ids=["quick", "slow", "very slow"],
-)
+@pytest.mark.parametrize(("seconds", "lowest"), [(0.001, 1), (2.0, 4), (1_000.0, MAX_RETRY_AFTER_SECONDS / 2)])
 @pytest.mark.parametrize("share", [0.0, 1.0])
-async def test_retry_after_is_one_to_two_times_the_queue_time(
-    seconds: float, waiting: int, lowest: float, share: float
-) -> None:
+async def test_retry_after_is_one_to_two_times_the_queue_time(seconds: float, lowest: float, share: float) -> None:
     now = 0.0
-    line = Line(bounds(2, 2, waiting, waiting), clock=lambda: now, uniform=lambda low, high: low + share * (high - low))
+    line = Line(bounds(2, 2, 4, 4), clock=lambda: now, uniform=lambda low, high: low + share * (high - low))
     for _ in range(200):
         await line.send("a")
         now += seconds
         await line.end()
-    await line.send("a", 2 + waiting)
+    await line.send("a", 6)
     (refused,) = await line.send("a")
     assert refusal(refused).headers == {"Retry-After": str(round(lowest * (1 + share)))}
     await line.end_all()
 
 
-async def test_a_cancelled_request_leaves_its_place_and_takes_no_slot() -> None:
+async def test_cancelled_and_disconnected_requests_leave_their_places() -> None:
     line = Line(bounds(running=1, per_credential=1))
     _, second, third = await line.send("a", 3)
+    body = IncomingBody(BodyMemory(Limits()), None, 0.0)
+    with client_of("192.0.2.1", {"frost.body": body}):
+        (fourth,) = await line.send("a")
     second.cancel()
+    body.abandon()
     await settle()
+    assert isinstance(fourth.exception(), ClientDisconnect)
+    assert body.on_disconnect is None
     assert line.queue.waiting == 1
+    assert line.rejections.counts == {}
     await line.end()
     assert line.started == ["a", "a"]
     assert not third.done()
@@ -213,31 +204,6 @@ async def test_a_request_that_is_cancelled_as_it_gets_a_slot_returns_it() -> Non
     assert line.started == ["a", "a"]
     assert first.done()
     assert not third.done()
-    await line.end_all()
-
-
-async def test_a_request_whose_client_disconnects_leaves_its_place() -> None:
-    line = Line(bounds(running=1, per_credential=1))
-    await line.send("a")
-    body = IncomingBody(BodyMemory(Limits()), None, 0.0)
-    with client_of("192.0.2.1", {"frost.body": body}):
-        (gone,) = await line.send("a")
-    body.abandon()
-    await settle()
-    assert isinstance(gone.exception(), ClientDisconnect)
-    assert line.queue.waiting == 0
-    assert line.rejections.counts == {}
-    assert body.on_disconnect is None
-    await line.end_all()
-
-
-async def test_a_refused_request_is_marked_as_shed() -> None:
-    line = Line(bounds(running=1, per_credential=1, waiting=0, waiting_per_credential=0))
-    await line.send("a")
-    scope: dict[str, object] = {}
-    with client_of("192.0.2.1", scope):
-        await line.send("a")
-    assert scope["frost.shed"] is True
     await line.end_all()
 
 
@@ -289,89 +255,57 @@ async def test_a_slot_has_a_thread_while_others_wait_for_one() -> None:
     assert await asyncio.wait_for(run_sync(int), 60) == 0
 
 
-@pytest.fixture
-def queues() -> WorkQueues:
-    return WorkQueues(
-        Limits(
-            **dict.fromkeys(
-                ("max_waiting_reads", "max_waiting_writes", "max_waiting_cpu_intensive", "max_waiting_sign_ins"), 0
-            )
-        ),
-        Rejections(),
-    )
-
-
 PERSON = Principal(kind="session", request_id="r", user_id="u", session_id="s")
 
 
-@asynccontextmanager
-async def filled(queues: WorkQueues, work: Work) -> AsyncIterator[None]:
-    """All slots of a class are occupied, each by another credential."""
-    slots = [queues.queues[work].slot(number) for number in range(RUNNING[work])]
-    for slot in slots:
-        await slot.__aenter__()
-    yield
-    for slot in reversed(slots):
-        await slot.__aexit__()
-
-
 @pytest.mark.parametrize("work", RUNNING)
-async def test_the_classes_have_separate_slots(queues: WorkQueues, work: Work) -> None:
-    route = next(policy for policy in ROUTE_POLICIES.values() if policy.work is work)
-    others = {policy.work: policy for policy in ROUTE_POLICIES.values() if policy.work is not work}
-    async with filled(queues, work):
-        with pytest.raises(Overloaded):
-            async with queues.slot(route, PERSON):
-                pass
-        for policy in others.values():
-            async with queues.slot(policy, PERSON):
-                pass
-    async with queues.slot(route, PERSON):
+async def test_the_classes_have_separate_slots(work: Work) -> None:
+    limits = Limits(max_waiting_reads=0, max_waiting_writes=0, max_waiting_cpu_intensive=0, max_waiting_sign_ins=0)
+    queues = WorkQueues(limits, Rejections())
+    routes = {policy.work: policy for policy in ROUTE_POLICIES.values()}
+    async with AsyncExitStack() as slots:
+        for credential in range(RUNNING[work]):
+            await slots.enter_async_context(queues.queues[work].slot(credential))
+        for other, route in routes.items():
+            with pytest.raises(Overloaded) if other is work else nullcontext():
+                async with queues.slot(route, PERSON):
+                    pass
+    async with queues.slot(routes[work], PERSON):
         pass
-
-
-@pytest.mark.parametrize("work", RUNNING)
-def test_no_credential_can_take_all_slots_or_places_of_a_class(work: Work) -> None:
+    # No credential can take all slots or places of a class.
     assert RUNNING_PER_CREDENTIAL[work] < RUNNING[work]
-    limits = Limits()
-    queue = WorkQueues(limits, Rejections()).queues[work]
-    assert queue._bounds.waiting_per_credential <= queue._bounds.waiting / 2
+    default = WorkQueues(Limits(), Rejections()).queues[work]._bounds
+    assert default.waiting_per_credential <= default.waiting / 2
 
 
-@pytest.mark.parametrize(
-    ("route", "work"),
-    [
-        (("GET", "/healthz"), Work.HEALTH),
-        (("GET", "/readyz"), Work.HEALTH),
-        (("GET", "/api/v1/tenants/{tenant_id}/events"), Work.EVENT_STREAM),
-        (("GET", "/api/v1/me"), Work.READ),
-        (("POST", "/access/v1/evaluation"), Work.READ),
-        (("POST", "/access/v1/search/subject"), Work.CPU_INTENSIVE),
-        (("POST", "/api/v1/tenants/{tenant_id}/iam/simulate"), Work.CPU_INTENSIVE),
-        (("POST", "/api/v1/tenants/{tenant_id}/iam/policies"), Work.CPU_INTENSIVE),
-        (("POST", "/api/v1/tenants/{tenant_id}/workload-identity/bindings"), Work.CPU_INTENSIVE),
-        (("PUT", "/api/v1/tenants/{tenant_id}/workload-identity/bindings/{binding_id}"), Work.CPU_INTENSIVE),
-        (("DELETE", "/api/v1/tenants/{tenant_id}/workload-identity/bindings/{binding_id}"), Work.CPU_INTENSIVE),
-        (("GET", "/api/v1/tenants/{tenant_id}/workload-identity/bindings"), Work.READ),
-        (("POST", "/api/v1/tenants/{tenant_id}/default-tags/preview"), Work.CPU_INTENSIVE),
-        (("PATCH", "/api/v1/tenants/{tenant_id}"), Work.WRITE),
-        (("POST", "/api/v1/auth/workload-token"), Work.SIGN_IN),
-        (("POST", "/issuer/token"), Work.SIGN_IN),
-        (("DELETE", "/api/v1/me"), Work.WRITE),
-    ],
-)
-def test_a_route_has_its_class_by_method_or_policy(route: tuple[str, str], work: Work) -> None:
-    assert ROUTE_POLICIES[route].work is work
-
-
-def test_no_route_that_writes_is_queued_as_a_read() -> None:
+def test_a_route_has_its_class_by_method_or_policy() -> None:
+    tenant = "/api/v1/tenants/{tenant_id}"
+    for method, path, work in (
+        ("GET", "/healthz", Work.HEALTH),
+        ("GET", "/readyz", Work.HEALTH),
+        ("GET", f"{tenant}/events", Work.EVENT_STREAM),
+        ("GET", "/api/v1/me", Work.READ),
+        ("POST", "/access/v1/evaluation", Work.READ),
+        ("POST", "/access/v1/search/subject", Work.CPU_INTENSIVE),
+        ("POST", f"{tenant}/iam/simulate", Work.CPU_INTENSIVE),
+        ("POST", f"{tenant}/iam/policies", Work.CPU_INTENSIVE),
+        ("POST", f"{tenant}/workload-identity/bindings", Work.CPU_INTENSIVE),
+        ("PUT", f"{tenant}/workload-identity/bindings/{{binding_id}}", Work.CPU_INTENSIVE),
+        ("DELETE", f"{tenant}/workload-identity/bindings/{{binding_id}}", Work.CPU_INTENSIVE),
+        ("GET", f"{tenant}/workload-identity/bindings", Work.READ),
+        ("POST", f"{tenant}/default-tags/preview", Work.CPU_INTENSIVE),
+        ("PATCH", tenant, Work.WRITE),
+        ("POST", "/api/v1/auth/workload-token", Work.SIGN_IN),
+        ("POST", "/issuer/token", Work.SIGN_IN),
+        ("DELETE", "/api/v1/me", Work.WRITE),
+    ):
+        assert ROUTE_POLICIES[method, path].work is work, path
     assert not [route for route, policy in ROUTE_POLICIES.items() if policy.audit_event and policy.work is Work.READ]
 
 
 def test_clients_without_a_credential_queue_by_address() -> None:
-    anonymous = Principal(kind="anonymous", request_id="r")
     with client_of("192.0.2.1"):
-        assert queue_key(anonymous) == "192.0.2.1"
+        assert queue_key(Principal(kind="anonymous", request_id="r")) == "192.0.2.1"
         assert queue_key(PERSON) == "s"
         assert queue_key(Principal(kind="staff", request_id="r", peer_uid=7)) == "uid:7"
 
@@ -387,17 +321,14 @@ def test_the_log_names_the_class_and_what_to_do_once_a_second(caplog: pytest.Log
         f"overloaded: {ADVICE['writes']}; refused since the start: writes 1",
         f"overloaded: {ADVICE['connections']}; refused since the start: connections 1, writes 5",
     ]
-
-
-def test_rejections_are_a_flood_while_they_are_many_in_a_second() -> None:
-    now = 0.0
-    rejections = Rejections(lambda: now)
+    # Rejections are a flood while they are many in a second.
+    now = 10.0
     for _ in range(FLOOD_REJECTIONS):
         rejections.record("reads")
     assert not rejections.is_flood()
     rejections.record("reads")
     assert rejections.is_flood()
-    now = 1.0
+    now = 11.0
     assert not rejections.is_flood()
 
 

@@ -4,7 +4,6 @@ import hmac
 import json
 import time
 from base64 import urlsafe_b64encode
-from typing import Any
 
 import pytest
 from joserfc import jwt
@@ -17,8 +16,9 @@ from tests.service.access import IDENTITIES, Iam, allow, code
 from tests.service.clusters import STOREFRONT, STOREFRONT_FRA, Cluster, Workload, exchange
 from tests.service.running import AURORA, MEMBER, OWNER, STAGING, WEB_SHOP, Running
 
-INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
-VOLUMES = f"/api/v1/tenants/{WEB_SHOP}/resources/volume"
+TENANT = f"/api/v1/tenants/{WEB_SHOP}"
+INSTANCES, VOLUMES = f"{TENANT}/resources/instance", f"{TENANT}/resources/volume"
+RESIZER = ("media", "image-resizer")
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def storefront(platform: Running) -> Cluster:
 
 
 def test_the_issuer_of_a_cluster_is_read_without_keys(storefront: Cluster) -> None:
-    told = storefront.platform.get(storefront.path, as_=MEMBER).json()
-    assert told | {"changedAt": ""} == {
+    issuer = storefront.platform.get(storefront.path, as_=MEMBER).json()
+    assert issuer | {"changedAt": ""} == {
         "clusterId": STOREFRONT,
         "issuer": storefront.issuer,
         "audience": f"frost:cluster:{STOREFRONT}",
@@ -39,9 +39,8 @@ def test_the_issuer_of_a_cluster_is_read_without_keys(storefront: Cluster) -> No
     }
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
+def test_private_and_invalid_keys_are_not_registered(storefront: Cluster) -> None:
+    for members in (
         {"issuer": "http://cluster.example"},
         {"issuer": "file:///etc/passwd"},
         {"keys": []},
@@ -50,10 +49,8 @@ def test_the_issuer_of_a_cluster_is_read_without_keys(storefront: Cluster) -> No
         {"keys": [dict(ECKey.generate_key("P-256").as_dict(private=False))]},
         {"keys": [{"kty": "EC", "kid": "x", "crv": "P-256", "x": "AA", "y": "AA"}]},
         {"keys": [{"kty": "EC", "kid": "x"}]},
-    ],
-)
-def test_private_and_invalid_keys_are_not_registered(storefront: Cluster, members: dict[str, Any]) -> None:
-    assert code(storefront.register(**members)) == (400, "INVALID_INPUT")
+    ):
+        assert code(storefront.register(**members)) == (400, "INVALID_INPUT"), members
 
 
 def test_a_workload_acts_within_its_scopes(storefront: Cluster) -> None:
@@ -68,23 +65,19 @@ def test_a_workload_acts_within_its_scopes(storefront: Cluster) -> None:
     assert code(workload.use("GET", f"/api/v1/tenants/{STAGING}/resources/volume")) == (403, "TENANT_ACCESS_DENIED")
 
 
-def test_the_policy_of_a_workload_with_scopes_narrows_them(storefront: Cluster) -> None:
-    workload = Workload(storefront, "media", "image-resizer")
-    assert workload.use().json()["id"] == IDENTITIES["image-resizer"]
-    assert code(workload.use("GET", VOLUMES)) == (403, "INSUFFICIENT_PERMISSIONS")
-
-
-def test_a_workload_acts_within_its_policies(platform: Running, storefront: Cluster) -> None:
-    iam = Iam(platform)
+def test_a_workload_acts_within_its_policies(storefront: Cluster) -> None:
+    iam = Iam(storefront.platform)
     binding = iam.binding("granted")
     assert iam.attach(iam.policy("p", allow("compute:instances:list")), "workload_identity", binding).status == 204
     workload = Workload(storefront, "tests", "granted")
     assert workload.use("GET", INSTANCES).status == 200
     assert code(workload.use("GET", VOLUMES)) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert code(workload.use("POST", INSTANCES, {"name": "x1", "region": "se-sto-1"})) == (
-        403,
-        "INSUFFICIENT_PERMISSIONS",
-    )
+    create = workload.use("POST", INSTANCES, {"name": "x1", "region": "se-sto-1"})
+    assert code(create) == (403, "INSUFFICIENT_PERMISSIONS")
+    # A policy narrows scopes.
+    scoped = Workload(storefront, *RESIZER)
+    assert scoped.use().json()["id"] == IDENTITIES["image-resizer"]
+    assert code(scoped.use("GET", VOLUMES)) == (403, "INSUFFICIENT_PERMISSIONS")
 
 
 def test_a_workload_reads_and_never_renames_its_tenant(platform: Running, storefront: Cluster) -> None:
@@ -98,22 +91,19 @@ def test_a_workload_reads_and_never_renames_its_tenant(platform: Running, storef
     assert code(rename) == (403, "PERMISSION_DENIED")
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", f"/api/v1/tenants/{WEB_SHOP}/iam/policies"),
-        ("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/policies"),
-        ("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/simulate"),
-        ("GET", f"/api/v1/tenants/{WEB_SHOP}/api-keys"),
-        ("POST", f"/api/v1/tenants/{WEB_SHOP}/api-keys"),
+def test_a_workload_does_nothing_that_needs_a_person(storefront: Cluster) -> None:
+    workload = Workload(storefront, *RESIZER)
+    for method, path in (
+        ("GET", f"{TENANT}/iam/policies"),
+        ("POST", f"{TENANT}/iam/policies"),
+        ("POST", f"{TENANT}/iam/simulate"),
+        ("GET", f"{TENANT}/api-keys"),
+        ("POST", f"{TENANT}/api-keys"),
         ("GET", "/api/v1/sessions"),
         ("POST", "/api/v1/sessions/revoke-all"),
         ("DELETE", "/api/v1/me"),
-    ],
-)
-def test_a_workload_does_nothing_that_needs_a_person(storefront: Cluster, method: str, path: str) -> None:
-    workload = Workload(storefront, "media", "image-resizer")
-    assert code(workload.use(method, path)) == (403, "SESSION_REQUIRED")
+    ):
+        assert code(workload.use(method, path)) == (403, "SESSION_REQUIRED"), path
 
 
 def test_a_token_dies_with_its_binding_and_with_the_last_grant(platform: Running, storefront: Cluster) -> None:
@@ -144,8 +134,8 @@ def test_an_identity_without_a_grant_gets_no_token(storefront: Cluster, platform
 def test_a_token_lives_15_minutes_and_never_longer_than_its_source(
     storefront: Cluster, platform_database: Database
 ) -> None:
-    long = Workload(storefront, "media", "image-resizer")
-    short = Workload(storefront, "media", "image-resizer", exp=int(time.time()) + 60)
+    long = Workload(storefront, *RESIZER)
+    short = Workload(storefront, *RESIZER, exp=int(time.time()) + 60)
     assert long.answer["expires_in"] == 900
     assert short.answer["expires_in"] <= 60
     with platform_database.write() as connection:
@@ -156,22 +146,25 @@ def test_a_token_lives_15_minutes_and_never_longer_than_its_source(
 def test_a_token_of_another_cluster_with_the_same_names_is_refused(platform: Running, storefront: Cluster) -> None:
     other = Cluster(platform, STOREFRONT_FRA)
     assert other.register().status == 200
-    names = ("media", "image-resizer")
+    here, fra = f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"
     for token in (
-        other.token(*names),
-        other.token(*names, aud=[f"frost:cluster:{STOREFRONT}"]),
-        other.token(*names, aud=[f"frost:cluster:{STOREFRONT}"], iss=storefront.issuer),
-        other.token(*names, aud=[f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"]),
-        storefront.token(*names, aud=[f"frost:cluster:{STOREFRONT_FRA}"]),
-        storefront.token(*names, aud=[f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"]),
-        storefront.token(*names, iss=other.issuer),
+        other.token(*RESIZER),
+        other.token(*RESIZER, aud=[here]),
+        other.token(*RESIZER, aud=[here], iss=storefront.issuer),
+        other.token(*RESIZER, aud=[here, fra]),
+        storefront.token(*RESIZER, aud=[fra]),
+        storefront.token(*RESIZER, aud=[here, fra]),
+        storefront.token(*RESIZER, iss=other.issuer),
     ):
         assert code(exchange(platform, token)) == (401, "AUTHENTICATION_REQUIRED")
+    # Nor one of a cluster whose issuer was removed.
+    assert platform.ask("DELETE", other.path, as_=OWNER).status == 204
+    assert code(exchange(platform, other.token(*RESIZER))) == (401, "AUTHENTICATION_REQUIRED")
+    assert code(platform.get(other.path, as_=OWNER)) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize(
-    "claims",
-    [
+def test_tokens_with_wrong_or_missing_claims_and_malformed_exchanges_are_refused(storefront: Cluster) -> None:
+    for claims in (
         {"aud": "frost"},
         {"aud": "frost:cluster:"},
         {"aud": "frost:cluster:\x00"},
@@ -188,15 +181,15 @@ def test_a_token_of_another_cluster_with_the_same_names_is_refused(platform: Run
         {"sub": "system:serviceaccount:media:other"},
         {"sub": "system:serviceaccount:other:image-resizer"},
         {"iss": None},
-    ],
-)
-def test_a_token_with_wrong_or_missing_claims_is_refused(storefront: Cluster, claims: dict[str, Any]) -> None:
-    refused = exchange(storefront.platform, storefront.token("media", "image-resizer", **claims))
-    assert code(refused) == (401, "AUTHENTICATION_REQUIRED")
+    ):
+        refused = exchange(storefront.platform, storefront.token(*RESIZER, **claims))
+        assert code(refused) == (401, "AUTHENTICATION_REQUIRED"), claims
+    for fields in ({"grant_type": "password"}, {"subject_token_type": "x"}, {"subject_token": ""}):
+        assert code(exchange(storefront.platform, "t", **fields)) == (400, "INVALID_INPUT"), fields
 
 
 def test_unsigned_and_wrongly_signed_tokens_are_refused(storefront: Cluster) -> None:
-    good = storefront.token("media", "image-resizer")
+    good = storefront.token(*RESIZER)
     head, body, signature = good.split(".")
     claims = jwt.decode(good, storefront.key).claims
     for token in (
@@ -219,35 +212,18 @@ def signed_with_the_public_key(storefront: Cluster, body: str) -> str:
     return (signed + b"." + urlsafe_b64encode(mac).rstrip(b"=")).decode()
 
 
-@pytest.mark.parametrize("fields", [{"grant_type": "password"}, {"subject_token_type": "x"}, {"subject_token": ""}])
-def test_a_malformed_exchange_is_refused(storefront: Cluster, fields: dict[str, str]) -> None:
-    assert code(exchange(storefront.platform, "t", **fields)) == (400, "INVALID_INPUT")
-
-
-def test_a_forgotten_issuer_signs_nobody_in(platform: Running) -> None:
-    cluster = Cluster(platform, STOREFRONT_FRA)
-    cluster.register()
-    assert platform.ask("DELETE", cluster.path, as_=OWNER).status == 204
-    assert code(exchange(platform, cluster.token("media", "image-resizer"))) == (401, "AUTHENTICATION_REQUIRED")
-    assert code(platform.get(cluster.path, as_=OWNER)) == (404, "NOT_FOUND")
-
-
 def test_changes_of_a_workload_are_audited_without_its_token(storefront: Cluster, platform_database: Database) -> None:
     Iam(storefront.platform).binding("builder", ["compute:write"])
     workload = Workload(storefront, "tests", "builder")
     assert workload.use("POST", INSTANCES, {"name": "built", "region": "se-sto-1"}).status == 201
+    entries = select(audit_log.c.operation, audit_log.c.tenant_id).where(audit_log.c.actor_kind == "workload")
     with platform_database.read() as connection:
-        log = audit_log
-        made = connection.execute(select(log).where(log.c.actor_kind == "workload").order_by(log.c.id.desc())).first()
+        entry = connection.execute(entries.order_by(audit_log.c.id.desc())).first()
         stored = repr(connection.execute(select(workload_tokens)).all())
-    assert made is not None
-    assert (made.operation, made.tenant_id) == ("resource.create", WEB_SHOP)
+    assert entry == ("resource.create", WEB_SHOP)
     assert workload.token not in stored
     assert workload.token not in storefront.platform.log
-
-
-def test_api_keys_and_workload_tokens_are_not_interchangeable(storefront: Cluster) -> None:
-    workload = Workload(storefront, "media", "image-resizer")
+    # API keys and workload tokens are not interchangeable.
     ask = storefront.platform.get
     assert ask("/api/v1/me", headers={"X-API-Key": workload.token}).status == 401
     spoiled = workload.token[:-1] + ("a" if workload.token[-1] != "a" else "b")
