@@ -58,7 +58,7 @@ def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound
     if asked <= bound:
         quota_request.require_within_bound(VCPU, current, asked, bound)
         return
-    code, body = refusal(request_decision.require_within_bound, VCPU, current, asked, bound)
+    code, body = refusal(quota_request.require_within_bound, VCPU, current, asked, bound)
     assert code == (409, "QUOTA_BOUND_EXCEEDED")
     assert body["details"] == {"resourceType": "vcpu", "limit": asked, "requestable": bound, "current": current}
     assert "--org" in body["hint"]
@@ -66,7 +66,7 @@ def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound
 
 @given(current=LIMITS, asked=LIMITS, used=st.none() | USES)
 def test_a_lower_limit_is_granted_if_it_holds_a_known_use(current: int, asked: int, used: Use | None) -> None:
-    decision = request_decision.decide(current, asked, used)
+    decision = quota_request.decide(current, asked, used)
     approved = asked >= current or (used is not None and used.total <= asked)
     assert decision.status == ("approved" if approved else "denied")
     if not approved:
@@ -85,7 +85,7 @@ def test_a_lower_limit_is_granted_if_it_holds_a_known_use(current: int, asked: i
     ],
 )
 def test_a_decision_has_its_figures(asked: int, used: Use | None, status: str, text: str) -> None:
-    decision = request_decision.decide(20, asked, used)
+    decision = quota_request.decide(20, asked, used)
     assert (decision.status, decision.decision) == (status, text)
 
 
@@ -113,13 +113,13 @@ def test_a_creation_succeeds_within_the_limit_only(limit: int, used: int, wanted
 def test_types_but_those_of_images_can_be_requested() -> None:
     for name in quota_types():
         if name in ("image", "image_storage"):
-            code, body = refusal(request_validation.requested_type, name)
+            code, body = refusal(quota_request.requested_type, name)
             assert (code, body["hint"]) == ((400, "QUOTA_NOT_REQUESTABLE"), "contact support")
         else:
-            assert request_validation.requested_type(name).resource_type == name
+            assert quota_request.requested_type(name).resource_type == name
     near = {"VCPU": ["vcpu"], "Ram": ["ram"], "instances": ["instance"], "vcpu ": ["vcpu"], "東京": [], "": []}
     for name, suggestions in near.items():
-        code, body = refusal(request_validation.requested_type, name)
+        code, body = refusal(quota_request.requested_type, name)
         assert code == (400, "UNKNOWN_RESOURCE_TYPE")
         assert body["details"]["known"] == list(quota_types())
         assert body["details"]["suggestions"][:1] == suggestions
@@ -142,25 +142,25 @@ def test_a_limit_is_zero_to_two_to_the_power_of_53(limit: int) -> None:
 
 def test_a_reason_has_1_to_500_printable_characters_after_trimming_and_composing() -> None:
     longest = "é" * MAX_REASON_LENGTH
-    assert request_validation.reason("  " + "e\u0301" * MAX_REASON_LENGTH + " ") == longest
+    assert quota_request.reason("  " + "e\u0301" * MAX_REASON_LENGTH + " ") == longest
     too_long = {"member": "reason", "reason": "too_long", "max": 500}
-    assert refusal(request_validation.reason, longest + "é")[1]["details"] == too_long
+    assert refusal(quota_request.reason, longest + "é")[1]["details"] == too_long
     for reason, texts in (
         ("blank", ("", " ", "\t\n", "\u3000", "\u2003\u2003")),
         ("character", ("a\0b", "a\x1bb", "a\rb", "a\u202eb", "a\u200bb", "a\ufdd0b", "a\U000e0001b")),
     ):
         for text in texts:
-            details = refusal(request_validation.reason, text)[1]["details"]
+            details = refusal(quota_request.reason, text)[1]["details"]
             assert details == {"member": "reason", "reason": reason}, text
 
 
 @given(text=st.text())
 def test_a_stored_reason_is_stable(text: str) -> None:
     try:
-        stored = request_validation.reason(text)
+        stored = quota_request.reason(text)
     except ApiError:
         return
-    assert request_validation.reason(stored) == stored
+    assert quota_request.reason(stored) == stored
     assert 1 <= len(stored) <= MAX_REASON_LENGTH
 
 

@@ -274,10 +274,10 @@ def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
                 retention.remove_batch()
             event.remove(tagged.database.engine, "before_cursor_execute", fail)
         else:
-            assert sweep.MIN_PAUSE_SECONDS <= retention.remove_batch() < sweep.SWEEP_SECONDS
+            assert service_retention.MIN_PAUSE_SECONDS <= retention.remove_batch() < service_retention.SWEEP_SECONDS
         left.append(number(tagged.database, tables.operations))
     assert left == [15, 15, 5, 0], "the failed batch is repeated"
-    assert retention.remove_batch() == sweep.SWEEP_SECONDS
+    assert retention.remove_batch() == service_retention.SWEEP_SECONDS
     # More rows than are queried at once.
     many_operations(tagged)
     assert run(tagged.database, batch_rows=5, queried_batches=2) == 5

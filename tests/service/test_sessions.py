@@ -125,8 +125,8 @@ def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject() -> None:
         ({"sid": "a\x00", "sub": "u", "auth_time": 5}, None),
     )
     for claims, name in rows:
-        assert account_linking.sign_in_key(claims) == name, claims
+        assert sessions.sign_in_key(claims) == name, claims
     long = [{"sub": "u" * 250 + end, "auth_time": time} for end in "ab" for time in (5, 6)]
-    names = {account_linking.sign_in_key(claims) for claims in long}
+    names = {sessions.sign_in_key(claims) for claims in long}
     assert len(names) == 4
     assert all(name and len(name) <= sessions.MAX_KEY_LENGTH for name in names)

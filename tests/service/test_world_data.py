@@ -12,10 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from service.catalogue.operations import Role, operations, roles
-from service.catalogue.quota_types import default_limits, quota_types
-from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import scope_of, scopes
+from service.catalogue.operations import Role, operations, roles, scope_of, scopes
+from service.catalogue.resource_types import default_limits, kinds, quota_types
 from service.files import load_yaml, read_table
 from service.seed.insert import SEEDS_DIR, parse_offset
 
