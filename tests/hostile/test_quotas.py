@@ -97,8 +97,8 @@ def test_a_lowering_among_creations_never_ends_below_the_use(sandbox: Quotas, at
 def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
     """What an organization's tenants have together, and what it may have; from outside the process."""
     with quotas.database() as connection:
-        together = queries.allocated(connection, AURORA)[resource_type]
-        limit = queries.organization_limits(connection, AURORA)[resource_type]
+        together = limits.allocated(connection, AURORA)[resource_type]
+        limit = limits.organization_limits(connection, AURORA)[resource_type]
     assert limit is not None
     return together, limit
 

@@ -228,5 +228,5 @@ def test_a_clock_set_back_an_hour_brings_no_key_back_to_life(key: StoredKey) -> 
     assert monitoring.clock_check(key.inside.platform) == "ok"
     key.wall.instant -= timedelta(hours=1)
     assert key.is_refused()
-    assert health.clock_check(key.inside.platform) == "went_back"
-    assert health.checks(key.inside.platform)["clock"] == "went_back"
+    assert monitoring.clock_check(key.inside.platform) == "went_back"
+    assert monitoring.checks(key.inside.platform)["clock"] == "went_back"

@@ -1,5 +1,6 @@
 """The real `python -m service` process, asked over its real socket with nothing of our client in between."""
 
+import http.client
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -231,6 +232,26 @@ class Executed(Running):
     """The same with nothing loaded before, as whoever starts it has it."""
 
     forked = False
+
+
+def ask_on(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    headers: Iterable[tuple[str, str]],
+    content: bytes | None = None,
+) -> Answer:
+    """One request on an open connection, which stays open; of an event stream only the head."""
+    connection.putrequest(method, path)
+    for name, value in (*headers, ("Content-Length", str(len(content or b"")))):
+        connection.putheader(name, value)
+    connection.endheaders(content)
+    answer = connection.getresponse()
+    received = {name.lower(): value for name, value in answer.getheaders()}
+    if received.get("content-type", "").startswith("text/event-stream"):
+        connection.close()
+        return Answer(answer.status, received, b"")
+    return Answer(answer.status, received, answer.read())
 
 
 def read_until_closed(connection: socket.socket) -> bytes:

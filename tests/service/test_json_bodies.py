@@ -17,7 +17,7 @@ from starlette import responses
 import service
 from client.models import strict_json
 from client.models.strict_json import MAX_DEPTH, StrictJsonError
-from service import json_request
+from service import json_bodies
 from service.json_bodies import MAX_PLAIN_BYTES, JSONResponse, NotPlain
 from tests.json_values import VALUES
 
@@ -48,38 +48,38 @@ def every_example(test: Callable[[str], None]) -> Callable[[str], None]:
 @every_example
 def test_a_text_has_the_same_value_or_error(text: str) -> None:
     data = text.encode()
-    assert outcome(json_request.loads, data) == outcome(strict_json.loads, data)
+    assert outcome(json_bodies.loads, data) == outcome(strict_json.loads, data)
 
 
 @given(VALUES, st.sampled_from([None, 2]))
 def test_a_value_is_read_as_it_was_written(value: Any, indent: int | None) -> None:
     data = json.dumps(value, ensure_ascii=False, indent=indent).encode()
-    assert outcome(json_request.loads, data) == outcome(strict_json.loads, data)
+    assert outcome(json_bodies.loads, data) == outcome(strict_json.loads, data)
 
 
 def test_nesting_has_the_same_limit() -> None:
     for depth, innermost in product(range(MAX_DEPTH - 3, MAX_DEPTH + 3), ("", "1", '{"a":[]}')):
         data = ("[" * depth + innermost + "]" * depth).encode()
-        assert outcome(json_request.loads, data) == outcome(strict_json.loads, data)
+        assert outcome(json_bodies.loads, data) == outcome(strict_json.loads, data)
 
 
 def test_a_text_that_is_not_json_has_the_same_error() -> None:
     for data in (b"\xff", b'"\xed\xa0\x80"', '{"a":1}'.encode("utf-16"), b'"\x01"', b"[1,]", b"01"):
         with pytest.raises(NotPlain):
-            json_request.loads_plain(data)
-        assert outcome(json_request.loads, data) == outcome(strict_json.loads, data)
+            json_bodies.loads_plain(data)
+        assert outcome(json_bodies.loads, data) == outcome(strict_json.loads, data)
 
 
 def test_an_evaluation_is_plain_and_a_long_text_is_not() -> None:
     part = {"type": "user", "id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "properties": {"n": 1.5, "é": True}}
     body = {"evaluations": [{"subject": part, "action": {"name": "compute:instances:start"}, "resource": part}] * 50}
     for indent in (None, 2):
-        assert json_request.loads_plain(json.dumps(body, ensure_ascii=False, indent=indent).encode()) == body
+        assert json_bodies.loads_plain(json.dumps(body, ensure_ascii=False, indent=indent).encode()) == body
     data = b'"' + b"a" * (MAX_PLAIN_BYTES - 2) + b'"'
-    assert json_request.loads_plain(data) == "a" * (MAX_PLAIN_BYTES - 2)
+    assert json_bodies.loads_plain(data) == "a" * (MAX_PLAIN_BYTES - 2)
     with pytest.raises(NotPlain):
-        json_request.loads_plain(data + b" ")
-    assert json_request.loads(data + b" ") == "a" * (MAX_PLAIN_BYTES - 2)
+        json_bodies.loads_plain(data + b" ")
+    assert json_bodies.loads(data + b" ") == "a" * (MAX_PLAIN_BYTES - 2)
 
 
 class Colour(StrEnum):

@@ -277,7 +277,7 @@ def test_the_large_world_is_deterministic(empty: World) -> None:
             at_most = quotas.organization_limits(connection, organization_id)
             assert all(limit is None or allocated[name] < limit for name, limit in at_most.items())
         limits = quotas.limits_of(connection, largest)
-        uses = usage.uses(connection, [largest], list(quota_types().values()))[largest]
+        uses = quotas.uses(connection, [largest], list(quota_types().values()))[largest]
     assert person == "owner@aurora.example"
     assert number == 60_020
     assert all(state in kinds()[kind].states for kind, state in states)
