@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import unit_level
 from tests.homes import Home
 
 LONGEST = (
@@ -23,7 +24,8 @@ LONGEST = (
 """Where tests take long, the longest first: at the end two workers then have short files left, and none waits."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(unit_level)
     # Begun in the background of a script, the suite is told to ignore Ctrl-C, and would hand that on to what it tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

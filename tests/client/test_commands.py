@@ -217,6 +217,7 @@ PAGED = IAM | {"completers", "options"}
 DOCUMENTS = {"iam.inputs", "options"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "own"),
     [
@@ -279,6 +280,7 @@ def test_an_invalid_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
     assert not (tmp_path / ".cli").exists()
 
 
+@pytest.mark.process
 def test_config_init_keeps_the_former_file_beside_the_new_one(tmp_path: Path) -> None:
     config = write_config(tmp_path, "# mine\nregion: r1\n")
     environment = {"HOME": str(tmp_path), "FROST_CREDENTIAL_STORE": "file", "PATH": os.environ["PATH"]}
@@ -388,6 +390,7 @@ def test_serve_refuses_what_it_cannot_use(run: Run, words: list[str]) -> None:
     assert run("platform", "serve", *words) == 2
 
 
+@pytest.mark.process
 def test_serve_ignores_a_service_package_in_the_current_folder(home: Home, tmp_path: Path) -> None:
     (tmp_path / "service").mkdir()
     (tmp_path / "service" / "__init__.py").touch()
@@ -397,6 +400,7 @@ def test_serve_ignores_a_service_package_in_the_current_folder(home: Home, tmp_p
     assert "PWNED" not in done.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "value"), [("METRICS", "9109"), ("LOG_LEVEL", "loud"), ("DRAIN_SECONDS", "abc"), ("WORLD", "atlantis")]
 )
@@ -423,6 +427,7 @@ def test_serve_on_tcp_takes_the_short_socket_of_a_long_home_as_well(
     assert started[0][-2:] == ["--listen", "127.0.0.1:0"]
 
 
+@pytest.mark.process
 def test_a_folder_that_was_removed_under_the_caller_is_no_failure(home: Home, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     script = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m tui config get-contexts -o json"
@@ -471,6 +476,7 @@ def test_a_failed_sign_in_to_another_context_points_to_that_one(
     assert "FROST_CONTEXT='my work' frost config show" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_login_changes_the_endpoint_only_without_a_credential(home: Home) -> None:
     assert home.frost("platform", "status").code == 0
@@ -507,6 +513,7 @@ def test_values_that_cannot_be_are_refused_before_anything_is_asked(run: Run, tm
     assert not (tmp_path / ".cli").exists()
 
 
+@pytest.mark.process
 def test_an_ambiguous_name_lists_its_tenants(shared: Home) -> None:
     refused = shared.frost("tenant", "use", "staging")
     first, *lines = refused.err.splitlines()
@@ -521,6 +528,7 @@ def test_an_ambiguous_name_lists_its_tenants(shared: Home) -> None:
     assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
 
 
+@pytest.mark.process
 def test_a_selection_of_a_former_person_is_reported_with_its_source(demo: Home) -> None:
     newsroom = next(one for one in demo.json("tenant", "list", "--all")["items"] if one["slug"] == "newsroom")["id"]
     assert demo.frost("tenant", "use", newsroom).code == 0
@@ -536,6 +544,7 @@ def test_a_selection_of_a_former_person_is_reported_with_its_source(demo: Home) 
     assert (newsroom in alone.err, "choose another" in alone.err) == (True, False)
 
 
+@pytest.mark.process
 def test_serving_while_a_platform_runs_is_one_line_with_the_next_step(home: Home) -> None:
     assert home.frost("whoami").code == 0
     refused = home.frost("platform", "serve")

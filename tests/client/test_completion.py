@@ -16,6 +16,8 @@ from tests.conftest import opened
 from tests.homes import Home
 from tests.terminal import Program
 
+pytestmark = pytest.mark.process
+
 TERRAFORM = "f08db22f-d293-456a-b170-fab23d90fbac"
 CHECKOUT = "47eaa099-2cb6-416d-86dc-283cf0480ff9"
 DEPLOYERS = "142c8364-7806-4577-93e7-83e7eb04b39b"

@@ -258,6 +258,7 @@ def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path:
     assert "not a regular file" in refused(str(tmp_path / "pipe")).message
 
 
+@pytest.mark.process
 def test_reading_loads_nothing_that_writing_needs(file: Path) -> None:
     write(file, "current_context: a\ncontexts: {a: {region: r1}}\n")
     unwanted = ("pathlib", "ruamel", "keyring", "subprocess", "tempfile", "http.client", "dataclasses")

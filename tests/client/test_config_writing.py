@@ -218,6 +218,7 @@ def held_by_a_process(path: str, lock: str) -> Iterator[None]:
             holder.kill()
 
 
+@pytest.mark.process
 def test_no_change_of_two_writing_processes_is_lost(file: Path) -> None:
     path = written(file, COMMENTED)
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name], env=environment()) for name in "ab"]
@@ -328,6 +329,7 @@ def test_a_write_of_the_file_beside_it_is_left_alone(file: Path) -> None:
     assert all(other.exists() for other in others)
 
 
+@pytest.mark.process
 def test_a_full_disk_leaves_the_file_and_is_reported(file: Path) -> None:
     path = written(file, COMMENTED)
     code = textwrap.dedent("""
@@ -468,6 +470,7 @@ def test_an_earlier_release_waits_for_a_write_of_this_one(file: Path) -> None:
         fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lock", ["locked", "refreshing"])
 def test_the_lock_of_a_killed_process_stops_no_write(file: Path, lock: str) -> None:
     path = written(file, COMMENTED)
@@ -478,6 +481,7 @@ def test_the_lock_of_a_killed_process_stops_no_write(file: Path, lock: str) -> N
     assert locks(file) == []
 
 
+@pytest.mark.process
 def test_a_write_beside_a_refresh_of_another_process_leaves_its_lock(file: Path) -> None:
     path = written(file, COMMENTED)
     with held_by_a_process(path, "refreshing"):

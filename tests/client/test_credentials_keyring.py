@@ -15,7 +15,10 @@ from client.errors import Exit, FrostError
 from tests.client.secret_service import SecretService, missing, secret_service
 from tests.homes import Home
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}"),
+]
 GIVEN_UP = 15.0
 """Three seconds are what it may take; a bus that waits by itself takes 25."""
 SESSION = Credential("session", "ACCESS-SECRET", "REFRESH-SECRET", 1790000000)

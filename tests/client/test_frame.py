@@ -270,6 +270,7 @@ def test_interrupting_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert run("config", "show") == 130
 
 
+@pytest.mark.process
 def test_help_and_version_read_no_file_and_start_nothing(tmp_path: Path) -> None:
     config = tmp_path / ".cli" / "config.yaml"
     config.parent.mkdir()

@@ -11,6 +11,8 @@ import pytest
 
 from client.commands.interruption import deferred, ends_waiting, from_now_on_ignored
 
+pytestmark = pytest.mark.process
+
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

@@ -14,6 +14,8 @@ import client.api
 from client.transport.call import Model
 from tests.homes import Home
 
+pytestmark = pytest.mark.process
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "library.md").read_text()
 SECTIONS = {
     heading: re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -26,6 +26,8 @@ from client.transport.endpoint import Endpoint
 from tests.conftest import opened
 from tests.homes import Home
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:

@@ -15,6 +15,8 @@ from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.blocking_client import BlockingClient
 from tests.homes import Home
 
+pytestmark = pytest.mark.process
+
 ASK = """
 import sys
 from client.api import account

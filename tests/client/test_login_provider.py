@@ -270,6 +270,7 @@ print(BlockingClient(resolve(sys.argv[1])).ask_json(account.me())["id"])
 """
 
 
+@pytest.mark.process
 def test_processes_that_meet_a_401_together_refresh_once(away: Connection, provider: Provider, home: Home) -> None:
     provider.api = accepts("ACCESS-2")
     provider.slow = 1.0

@@ -195,11 +195,13 @@ async def test_a_record_without_what_it_must_have_is_not_believed() -> None:
     assert "yesterday" not in caught.value.message
 
 
+@pytest.mark.process
 def test_the_asynchronous_driver_imports_no_calls_and_no_models() -> None:
     loaded = modules_after("from client.transport.async_client import AsyncClient")
     assert not {name for name in loaded if name.startswith(("client.api.", "client.models.")) or name == "pydantic"}
 
 
+@pytest.mark.process
 def test_the_blocking_driver_is_light() -> None:
     heavy = {"asyncio", "httpx", "pydantic", "dataclasses", "urllib.request", "rich", "uuid", "subprocess", "logging"}
     assert not heavy & modules_after("import client.transport.blocking_client, client.api.tenants")

@@ -139,6 +139,7 @@ def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monke
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_characters_outside_the_encoding_are_escaped() -> None:
     script = "from client.commands.output import Output; Output().text('— É'); Output('json').document({'n': 'É'})"
     done = subprocess.run(
@@ -147,6 +148,7 @@ def test_characters_outside_the_encoding_are_escaped() -> None:
     assert done.stdout == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
@@ -155,6 +157,7 @@ def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
     assert done.stderr.decode() == "frost: the output could not be written: No space left on device\n"
 
 
+@pytest.mark.process
 def test_a_reader_that_has_left_ends_the_command_quietly(tmp_path: Path) -> None:
     import os
 

@@ -13,6 +13,8 @@ from service.logs import GENERATIONS
 from tests.homes import Home
 from tests.terminal import screens
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def shared_umask() -> Iterator[None]:

@@ -113,6 +113,7 @@ def test_look_alike_letters_of_two_scripts_in_a_word_are_noticed() -> None:
     assert not mixed_scripts("日本prod 7")
 
 
+@pytest.mark.process
 def test_plain_text_does_not_load_the_width_tables() -> None:
     code = "import sys; from client.text import safe, width; safe('a', 3); width('abc'); print('rich' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
