@@ -54,7 +54,7 @@ DOCUMENTED = [
 
 @pytest.fixture(scope="module")
 def machine(demo_platform: Path) -> Iterator[Desk]:
-    """Somebody with an API key of the tenant and no session."""
+    """A machine with an API key of the tenant and no session."""
     home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
     home.start()
     assert home.frost("config", "set", "api_key", home.world_key("terraform")).code == 0
@@ -68,27 +68,21 @@ def test_an_unknown_id_ends_with_5(desk: Desk, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [*NAMED, *UNNAMED], ids=lambda words: " ".join(words[:3]))
-def test_a_command_for_people_ends_with_4_for_a_key(machine: Desk, words: tuple[str, ...]) -> None:
+def test_a_key_and_a_stranger_end_with_4(machine: Desk, desk: Desk, words: tuple[str, ...]) -> None:
     assert "interactive session" in machine.refused(4, *words)
-
-
-@pytest.mark.parametrize("words", [*NAMED, *UNNAMED], ids=lambda words: " ".join(words[:3]))
-def test_a_tenant_that_is_not_yours_ends_with_4(desk: Desk, words: tuple[str, ...]) -> None:
     # In `simulate` the flag is a fact of the request.
     assert "tenant access denied" in desk.refused(4, *words, FROST_TENANT=NO_ID)
 
 
 @pytest.mark.parametrize("words", DOCUMENTED, ids=lambda words: " ".join(words[:2]))
-@pytest.mark.parametrize(
-    "given", ["", "{", "[]", '{"schemaVersion":"1","schemaVersion":"1"}', text(allow("no:such:op")), "@none"]
-)
-def test_an_invalid_document_ends_with_2(desk: Desk, words: tuple[str, ...], given: str) -> None:
-    desk.refused(2, *words, "--document", given)
+def test_an_invalid_document_ends_with_2(desk: Desk, words: tuple[str, ...]) -> None:
+    duplicate = '{"schemaVersion":"1","schemaVersion":"1"}'
+    for document in ("", "{", "[]", duplicate, text(allow("no:such:op")), "@none"):
+        desk.refused(2, *words, "--document", document)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_an_invalid_value_ends_with_2(desk: Desk) -> None:
+    for words in (
         ("group", "create", "--name", " "),
         ("group", "create", "--name", LONG),
         ("group", "create", "--name", "a\u202eb"),
@@ -109,30 +103,20 @@ def test_an_invalid_document_ends_with_2(desk: Desk, words: tuple[str, ...], giv
         ("policy", "get", SAVED, "--version", "0"),
         ("group", "delete", GROUP),
         ("policy", "delete", SAVED),
-    ],
-    ids=lambda words: " ".join(words)[:60],
-)
-def test_an_invalid_value_ends_with_2(desk: Desk, words: tuple[str, ...]) -> None:
-    desk.refused(2, *words)
+    ):
+        desk.refused(2, *words)
 
 
 def test_a_policy_beyond_its_author_ends_with_4(own_desk: Desk) -> None:
     strong = own_desk.policy(allow("*"))
     own_desk.home.sign_in("viewer@aurora.example")
     beyond = text(allow("organizations:tenants:update"))
-    weak = own_desk.policy(allow("compute:instances:read"))
     for words in (
-        ("policy", "create", "--name", "n", "--document", beyond),
-        ("policy", "update", weak, "--document", beyond),
+        ("policy", "update", own_desk.policy(allow("compute:instances:read")), "--document", beyond),
         ("policy", "attach", strong, *PAIR),
         ("policy", "rollback", SAVED, "--version", "1"),
     ):
         own_desk.refused(4, *words)
-    checked = own_desk.iam("policy", "check", "--document", beyond)
-    assert (checked.code, checked.out.splitlines()[0]) == (
-        4,
-        "grants more than you have: saving would be refused",
-    )
 
 
 def test_a_conflict_ends_with_6(desk: Desk) -> None:
@@ -149,15 +133,9 @@ def test_a_conflict_ends_with_6(desk: Desk) -> None:
 def test_a_session_that_is_over_ends_with_3(own_desk: Desk) -> None:
     assert own_desk.home.frost("logout").code == 0
     assert own_desk.home.frost("config", "set", "api_key", f"fmk_{'a' * 36}").code == 0
-    for words in (
-        ("iam", "catalog"),
-        ("iam", "group", "list"),
-        ("iam", "who", *TRIED),
-        ("tenant", "list"),
-        ("whoami",),
-    ):
-        assert own_desk.home.frost(*words).code == 3, words
-    assert own_desk.home.frost("tenant", "rename", WEB_SHOP, "--name", "n").code == 3
+    for words in ("iam catalog", "iam group list", "tenant list", "whoami", f"tenant rename {WEB_SHOP} --name n"):
+        assert own_desk.home.frost(*words.split()).code == 3, words
+    assert own_desk.home.frost("iam", "who", *TRIED).code == 3
 
 
 @pytest.mark.slow

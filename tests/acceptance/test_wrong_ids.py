@@ -1,7 +1,5 @@
 """Unknown ids are refused with the next step."""
 
-import pytest
-
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
 from tests.acceptance.people import DATA_LAKE, OWNER, WEB_SHOP
 
@@ -9,7 +7,7 @@ PAIR = ("--type", "api_key", "--id")
 OTHER_ID = NO_ID.replace("7b60", "7b61")
 
 
-def test_an_id_of_nothing_is_answered_with_the_list(desk: Desk) -> None:
+def test_an_unknown_id_is_refused_with_the_list(desk: Desk) -> None:
     for kind in ("policy", "group"):
         message = desk.refused(5, kind, "get", NO_ID)
         assert f"{kind} {NO_ID} not found in this tenant. List the " in message
@@ -22,39 +20,38 @@ def test_an_id_of_nothing_is_answered_with_the_list(desk: Desk) -> None:
     assert f"user takes an id, {OWNER} is an address. List users with: frost iam who " in message
 
 
-@pytest.mark.parametrize("command", [("policy", "attach"), ("policy", "detach")])
-def test_the_missing_one_of_policy_and_principal_is_named(desk: Desk, command: tuple[str, ...]) -> None:
-    policy = desk.policy(READ_TENANTS)
-    for words in ((NO_ID, *PAIR, KEYS["terraform"]), (NO_ID, *PAIR, OTHER_ID)):
-        said = desk.refused(5, *command, *words)
-        assert f"policy {NO_ID} not found in this tenant" in said
-        assert "api_key" not in said
-    said = desk.refused(5, *command, policy, *PAIR, OTHER_ID)
-    assert f"policy {policy} not found" not in said
-    assert f"api_key {OTHER_ID}" in said
-
-
-def test_detaching_without_an_attachment_is_refused(desk: Desk) -> None:
-    policy, group = desk.policy(READ_TENANTS), desk.group()
-    pair = (*PAIR, KEYS["terraform"])
-    said = desk.refused(5, "policy", "detach", policy, *pair)
-    assert f"policy {policy} is not attached to api_key {KEYS['terraform']}" in said
-    assert f"frost iam policy attachments {policy}" in said
-    said = desk.refused(5, "group", "member", "remove", group, *pair)
-    assert f"api_key {KEYS['terraform']} is not a member of group {group}" in said
-    assert f"frost iam group member list {group}" in said
+def test_the_missing_one_of_policy_and_principal_is_named(desk: Desk) -> None:
+    policy, group, pair = desk.policy(READ_TENANTS), desk.group(), (*PAIR, KEYS["terraform"])
+    for command in ("attach", "detach"):
+        for principal in (KEYS["terraform"], OTHER_ID):
+            message = desk.refused(5, "policy", command, NO_ID, *PAIR, principal)
+            assert f"policy {NO_ID} not found in this tenant" in message
+            assert "api_key" not in message
+        message = desk.refused(5, "policy", command, policy, *PAIR, OTHER_ID)
+        assert f"policy {policy} not found" not in message
+        assert f"api_key {OTHER_ID}" in message
+    message = desk.refused(5, "policy", "detach", policy, *pair)
+    assert f"policy {policy} is not attached to api_key {KEYS['terraform']}" in message
+    assert f"frost iam policy attachments {policy}" in message
+    message = desk.refused(5, "group", "member", "remove", group, *pair)
+    assert f"api_key {KEYS['terraform']} is not a member of group {group}" in message
+    assert f"frost iam group member list {group}" in message
     assert f"api_key {NO_ID} not found" in desk.refused(5, "group", "member", "add", group, *PAIR, NO_ID)
 
 
 def test_an_unknown_version_is_refused_with_the_known_ones(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
-    asked = (("get", policy, "--version", "9"), ("rollback", policy, "--version", "9"), ("diff", policy, "--to", "9"))
-    for words in asked:
+    commands = (
+        ("get", policy, "--version", "9"),
+        ("rollback", policy, "--version", "9"),
+        ("diff", policy, "--to", "9"),
+    )
+    for words in commands:
         assert "has no version 9, only version 1" in desk.refused(5, "policy", *words)
     for operation in ("compute:instances:read", "compute:instances:list"):
         desk.done("policy", "update", policy, "--document", text(allow(operation)))
-    for words in asked:
-        said = desk.refused(5, "policy", *words)
-        assert "only versions 1 to 3. List them: frost iam policy history" in said
-        assert " or " not in said
+    for words in commands:
+        message = desk.refused(5, "policy", *words)
+        assert "only versions 1 to 3. List them: frost iam policy history" in message
+        assert " or " not in message
     assert f"policy {NO_ID} not found" in desk.refused(5, "policy", "rollback", NO_ID, "--version", "9")
