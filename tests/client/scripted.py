@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,15 @@ class Ended(NamedTuple):
     code: int
     out: str
     err: str
+
+    def error(self) -> dict[str, Any]:
+        """The error object of `-o json`, the only output."""
+        assert self.out == ""
+        error: dict[str, Any] = json.loads(self.err)["error"]
+        return error
+
+
+Run = Callable[..., Ended]
 
 
 class Scripted:
@@ -78,4 +87,4 @@ def refused(status: int, code: str, message: str = "no", **more: Any) -> bytes:
     return answer(status, {"error": {"code": code, "message": message, **more}})
 
 
-__all__ = ["BASE", "TENANT", "Answer", "Ended", "Scripted", "refused"]
+__all__ = ["BASE", "TENANT", "Answer", "Ended", "Run", "Scripted", "refused"]
