@@ -92,24 +92,18 @@ def test_values_mean_the_same_to_every_yaml_reader(file: Path, region: str) -> N
     assert load(str(file), environ=HOME).contexts["prod"].region == region
 
 
-def test_the_first_write_makes_folder_and_file_private(file: Path) -> None:
+def test_a_write_makes_folder_and_file_private(file: Path) -> None:
     previous = os.umask(0)
     try:
         set_region(file, "r1")
     finally:
         os.umask(previous)
-    assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert file.stat().st_mode & 0o777 == 0o600
-    found = load(str(file), environ=HOME)
-    assert list(found.contexts) == ["local", "prod"]
-    assert found.current_context == "local"
-    assert re.fullmatch("[0-9a-f]{16}", found.file_id)
-
-
-def test_a_write_makes_a_file_that_others_could_read_private(file: Path) -> None:
-    path = written(file, COMMENTED)
+    assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    config = load(str(file), environ=HOME)
+    assert (list(config.contexts), config.current_context) == (["local", "prod"], "local")
+    assert re.fullmatch("[0-9a-f]{16}", config.file_id)
     file.chmod(0o644)
-    set_region(path, "r2")
+    set_region(file, "r2")
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -118,37 +112,31 @@ def test_a_flat_file_stays_flat_until_it_gets_a_second_context(file: Path) -> No
     set_region(path, "r1", "default")
     assert load(path, environ=HOME).flat
     set_region(path, "r2", "other")
-    found = load(path, environ=HOME)
-    assert not found.flat
-    assert (found.current_context, list(found.contexts)) == ("default", ["default", "other"])
-    assert found.contexts["default"].api_endpoint == "https://h.example/api"
-    assert found.contexts["default"].credentials.api_key == "K"
-    assert found.contexts["default"].region == "r1"
-    assert found.output_format == "json"
+    config = load(path, environ=HOME)
+    assert (config.flat, config.output_format) == (False, "json")
+    assert (config.current_context, list(config.contexts)) == ("default", ["default", "other"])
+    default = config.contexts["default"]
+    assert (default.api_endpoint, default.region) == ("https://h.example/api", "r1")
+    assert default.credentials.api_key == "K"
 
 
-@pytest.mark.parametrize("text", ["a: [\n", "a: 1\na: 2\n", "a: !!python/none x\n", "- list\n"])
-def test_a_damaged_file_is_never_written_over(file: Path, text: str) -> None:
-    path = written(file, text)
-    with pytest.raises(FrostError) as caught:
-        set_region(path, "r2")
-    assert caught.value.exit_code == Exit.USAGE
-    assert file.read_text() == text
-    assert temporaries(file) == []
-
-
-def test_a_change_that_cannot_be_read_back_is_not_written(file: Path) -> None:
+def test_a_change_that_fails_leaves_the_file_and_the_lock(file: Path) -> None:
+    for text in ("a: [\n", "a: 1\na: 2\n", "a: !!python/none x\n", "- list\n"):
+        path = written(file, text)
+        with pytest.raises(FrostError) as caught:
+            set_region(path, "r2")
+        assert caught.value.exit_code == Exit.USAGE
+        assert (file.read_text(), temporaries(file)) == (text, [])
     path = written(file, COMMENTED)
     with pytest.raises(FrostError, match="tags"), edit(path) as document:
         document.context("prod")["number"] = 5  # every value is text here; this would be written with a tag
-    assert file.read_text() == COMMENTED
-
-
-def test_a_failing_change_leaves_the_file_and_the_lock(file: Path) -> None:
-    path = written(file, COMMENTED)
     with pytest.raises(ZeroDivisionError), edit(path) as document:
         document.data["a"] = 1 / 0
+    file.parent.chmod(0o770)
+    with pytest.raises(FrostError, match="writable by other users"):
+        set_region(path, "r2")
     assert file.read_text() == COMMENTED
+    file.parent.chmod(0o700)
     set_region(path, "r2")
 
 
@@ -175,14 +163,6 @@ def test_a_planted_link_is_never_written_through(file: Path, tmp_path: Path, nam
     with pytest.raises(FrostError):
         set_region(file, "r2")
     assert target.read_text() == "precious"
-
-
-def test_a_folder_others_can_write_is_not_written_to(file: Path) -> None:
-    path = written(file, COMMENTED)
-    file.parent.chmod(0o770)
-    with pytest.raises(FrostError, match="writable by other users"):
-        set_region(path, "r2")
-    assert file.read_text() == COMMENTED
 
 
 WRITER = """
@@ -241,7 +221,7 @@ def test_no_change_of_two_writing_threads_is_lost(file: Path) -> None:
     assert len(load(path, environ=HOME).keys) == 10
 
 
-def test_a_lock_that_is_held_is_given_up_with_a_clear_word(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_lock_is_given_up_with_the_reason(file: Path) -> None:
     path = written(file, COMMENTED)
     with config_file.locked(path):
         started = time.monotonic()
@@ -313,20 +293,14 @@ def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) ->
 
 
 def test_leftovers_of_a_killed_write_are_removed_by_the_next(file: Path) -> None:
+    """Two files of one folder have two locks: the temporary file of the other one stays."""
     path = written(file, COMMENTED)
-    (file.parent / ".config.yaml-0011223344556677.tmp").write_text("half")
-    set_region(path, "r2")
-    assert temporaries(file) == []
-
-
-def test_a_write_of_the_file_beside_it_is_left_alone(file: Path) -> None:
-    """Two files of one folder have two locks: what the other one's write is about to rename is not cleaned up."""
-    path = written(file, COMMENTED)
+    leftover = file.parent / ".config.yaml-0011223344556677.tmp"
     others = [file.parent / name for name in (".other.yaml-0011223344556677.tmp", ".config.yaml-notes.tmp")]
-    for other in others:
-        other.write_text("half")
+    for one in (leftover, *others):
+        one.write_text("half")
     set_region(path, "r2")
-    assert all(other.exists() for other in others)
+    assert [one.exists() for one in (leftover, *others)] == [False, True, True]
 
 
 @pytest.mark.process
@@ -471,22 +445,17 @@ def test_an_earlier_release_waits_for_a_write_of_this_one(file: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("lock", ["locked", "refreshing"])
-def test_the_lock_of_a_killed_process_stops_no_write(file: Path, lock: str) -> None:
-    path = written(file, COMMENTED)
-    with held_by_a_process(path, lock):
-        assert locks(file) == ["config.yaml.lock"]
-    assert locks(file) == ["config.yaml.lock"]
-    set_region(path, "r2")
-    assert locks(file) == []
-
-
-@pytest.mark.process
-def test_a_write_beside_a_refresh_of_another_process_leaves_its_lock(file: Path) -> None:
+def test_the_lock_of_another_process_is_left_while_it_lives(file: Path) -> None:
     path = written(file, COMMENTED)
     with held_by_a_process(path, "refreshing"):
         set_region(path, "r2")
         assert locks(file) == ["config.yaml.lock"]
+    for lock in ("locked", "refreshing"):
+        with held_by_a_process(path, lock):
+            assert locks(file) == ["config.yaml.lock"]
+        assert locks(file) == ["config.yaml.lock"]
+        set_region(path, "r2")
+        assert locks(file) == []
 
 
 def test_a_file_system_without_hard_links_is_written_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
