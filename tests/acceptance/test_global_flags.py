@@ -105,26 +105,6 @@ def test_before_a_request_no_platform_and_no_session_is_started(home: Home) -> N
     assert not home.config.exists()
 
 
-@pytest.mark.parametrize(
-    ("alias", "words"),
-    [
-        ("tenants list --all", "tenant list --all"),
-        ("iam groups list -o json", "iam group list -o json"),
-        ("iam policies list -o json", "iam policy list -o json"),
-        ("iam groups members list nobody", "iam group member list nobody"),
-        ("iam test --document {", "iam simulate --document {"),
-        ("tenants quotas", "tenant quota"),
-        ("tenants quotas --org", "tenant quota --org"),
-        ("tenants quotas requests", "tenant quota requests"),
-        ("tenants default-tag get", "tenant default-tags get"),
-    ],
-)
-def test_aliases_print_the_same_bytes(shared: Home, alias: str, words: str) -> None:
-    one, other = shared.frost(*alias.split()), shared.frost(*words.split())
-    assert (one.code, one.out) == (other.code, other.out)
-    assert one.err.replace("iam test", "iam simulate") == other.err
-
-
 def test_whoami_names_the_credential(shared: Home) -> None:
     record = shared.json("whoami")
     assert (record["email"], record["credential"]["kind"]) == (OWNER, "session")

@@ -4,12 +4,8 @@ import shlex
 
 import pytest
 
-from client.errors import FrostError
-from client.transport.call import cursors
 from tests.acceptance.iam import KEYS, READ_TENANTS, Desk
-from tests.acceptance.people import DATA_LAKE, SANDBOX
-from tests.client.wire import Service, answer
-from tests.homes import Home
+from tests.acceptance.people import DATA_LAKE
 
 LISTS = ("group list", "group member list {}", "policy list", "policy attachments {}")
 
@@ -67,30 +63,6 @@ def test_page_by_page_and_all_at_once_are_the_same_items_in_the_same_order(desk:
         desk.raw("POST", "/iam/groups", {"name": f"many {number}"})
     assert len(desk.items("group", "list")) == 50
     assert len(desk.items("group", "list", "--limit", "200")) > 52
-
-
-@pytest.mark.parametrize(("words", "plural"), [("group list", "groups"), ("policy list", "policies")])
-def test_an_empty_list_is_valid_output_with_a_note(desk: Desk, words: str, plural: str) -> None:
-    assert desk.done(*words.split(), "--tenant", SANDBOX) == {"items": [], "nextCursor": ""}
-    shown = desk.iam(*words.split(), "--tenant", SANDBOX)
-    assert (shown.code, shown.err) == (0, f"no {plural}\n")
-    assert len(shown.out.splitlines()) == 1
-
-
-def test_a_service_that_repeats_a_cursor_is_not_followed_for_ever(home: Home) -> None:
-    with Service(answer(200, {"groups": [], "nextCursor": "again"})) as service:
-        home.config.parent.mkdir(mode=0o700)
-        home.config.write_text(f"api_endpoint: {service.endpoint}\napi_key: fmk_{'a' * 36}\n")
-        home.config.chmod(0o600)
-        result = home.frost("iam", "group", "list", "--all", "--tenant", DATA_LAKE)
-        assert (result.code, result.out) == (1, "")
-        assert "repeats a cursor" in result.err
-        assert len(service.heard) == 2
-    # A circle of several pages is noticed as well, also when it leads back to where the reading began.
-    trail = cursors("a")
-    assert [next(trail), trail.send("b"), trail.send("c")] == ["a", "b", "c"]
-    with pytest.raises(FrostError):
-        trail.send("a")
 
 
 @pytest.mark.parametrize("by_flag", [True, False])

@@ -45,6 +45,13 @@ def test_the_screens_read_page_after_page_until_there_is_no_cursor() -> None:
         assert caught.value.code == "BAD_ANSWER"
 
 
+def test_a_command_does_not_follow_a_cursor_that_repeats(platform: Scripted) -> None:
+    platform.on("GET /iam/groups", {"groups": [], "nextCursor": "again"})
+    ended = platform.run("iam", "group", "list", "--all")
+    assert (ended.code, ended.out, "repeats a cursor" in ended.err) == (1, "", True)
+    assert platform.sent() == ["GET /iam/groups"] * 2
+
+
 def test_cursors_end_and_a_page_query_has_only_the_given_members() -> None:
     trail = cursors()
     assert next(trail) == ""
