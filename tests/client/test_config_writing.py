@@ -187,9 +187,8 @@ with held:
 @contextmanager
 def held_by_a_process(path: str, lock: str) -> Iterator[None]:
     """A lock that another process holds; at the end the process is killed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path, lock], stdout=subprocess.PIPE, env=environment()
-    ) as holder:
+    words = [sys.executable, "-c", HOLDER, path, lock]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment()) as holder:
         assert holder.stdout is not None
         try:
             assert holder.stdout.readline() == b"held\n"
@@ -282,10 +281,7 @@ KILLED = textwrap.dedent("""
 def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) -> None:
     """kill -9 before the first line of client/config/file.py that a write runs, before the second, … to the last."""
     path = written(file, COMMENTED + "file_id: abcdef0123456789\n")
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, path], env=environment(), capture_output=True, text=True, check=True
-    )
-    steps, leftovers, outcomes, modes, ended = json.loads(done.stdout)
+    steps, leftovers, outcomes, modes, ended = json.loads(output_of(KILLED, path))
     assert outcomes == ["new", "old"]
     assert modes == ["0o600"]
     assert leftovers > 0  # some kills did hit between the temporary file and its new name
@@ -320,10 +316,7 @@ def test_a_full_disk_leaves_the_file_and_is_reported(file: Path) -> None:
         except FrostError as error:
             print(error.code, error.message)
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], env=environment(), capture_output=True, text=True, check=True
-    )
-    assert "CONFIG_NOT_WRITTEN" in done.stdout
+    assert "CONFIG_NOT_WRITTEN" in output_of(code, path)
     assert load(path, environ=HOME).contexts["prod"].region == "r1"
     assert temporaries(file) == []
 
@@ -340,8 +333,8 @@ def test_a_failed_sync_of_the_folder_reports_that_the_file_was_written(
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", fail_for_folders)
-    with pytest.raises(FrostError) as refused, edit(path) as document:
-        document.context("prod")["region"] = "r2"
+    with pytest.raises(FrostError) as refused:
+        set_region(path, "r2")
     assert load(path, environ=HOME).contexts["prod"].region == "r2"
     assert refused.value.hint == "the file was written, but may be lost if the machine fails now"
 
@@ -360,6 +353,11 @@ def temporaries(file: Path) -> list[Path]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def output_of(program: str, path: str) -> str:
+    words = [sys.executable, "-c", program, path]
+    return subprocess.run(words, env=environment(), capture_output=True, text=True, check=True).stdout
 
 
 def locks(file: Path) -> list[str]:

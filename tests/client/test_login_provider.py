@@ -182,12 +182,8 @@ def test_a_401_is_refreshed_once_and_replayed(away: Connection, provider: Provid
     # No scope: a person may have granted less than was asked for, and asking for more is refused. RFC 6749, 6
     assert form == {"grant_type": "refresh_token", "refresh_token": "REFRESH-1", "client_id": "frost-cli"}
     assert stored(home).refresh_token == "REFRESH-2"
-
-
-def test_a_session_near_its_end_is_refreshed_before_it_is_used(
-    away: Connection, provider: Provider, home: Home
-) -> None:
-    provider.api = accepts("ACCESS-2")
+    # A session near its end is refreshed before it is used.
+    provider.asked.clear()
     BlockingClient(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).ask_json(account.me())
     assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
 
@@ -282,7 +278,7 @@ def test_only_a_newer_pair_of_another_process_is_adopted(
     assert len(provider.forms("/token")) == requests
 
 
-def test_without_an_expiry_the_pair_another_process_wrote_is_adopted_too(
+def test_without_an_expiry_the_pair_of_another_process_is_adopted_too(
     away: Connection, provider: Provider, home: Home
 ) -> None:
     """A provider that gives no `expires_in`: the pair in memory is used up; using it again would end the session."""
