@@ -361,7 +361,7 @@ def output_of(program: str, path: str) -> str:
 
 
 def locks(file: Path) -> list[str]:
-    return sorted(found.name for found in file.parent.glob("*.lock"))
+    return sorted(lock.name for lock in file.parent.glob("*.lock"))
 
 
 def lock_of_the_provider(file: Path, age: float = 0) -> Path:
@@ -372,8 +372,8 @@ def lock_of_the_provider(file: Path, age: float = 0) -> Path:
     return lock
 
 
-def test_a_write_and_a_refresh_leave_no_lock_in_the_folder(file: Path) -> None:
-    path = written(file, COMMENTED)
+def test_a_write_and_a_refresh_leave_no_lock_and_stop_others_meanwhile(file: Path) -> None:
+    path, lock = written(file, COMMENTED), file.with_name("config.yaml.lock")
     set_region(path, "r2")
     assert locks(file) == []
     with config_file.refreshing(path, seconds=5):
@@ -381,15 +381,14 @@ def test_a_write_and_a_refresh_leave_no_lock_in_the_folder(file: Path) -> None:
         # It is there for the whole refresh: two refreshes with one token would end the session.
         assert locks(file) == ["config.yaml.lock"]
     assert locks(file) == []
-
-
-def test_the_provider_finds_the_lock_while_the_file_is_written(file: Path) -> None:
-    path = written(file, COMMENTED)
     with edit(path):
         with pytest.raises(FileExistsError):
             lock_of_the_provider(file)
-        # It takes a lock that is older than 120 s for that of a dead process.
-        assert abs(time.time() - file.with_name("config.yaml.lock").stat().st_mtime) < 60
+        # The provider takes a lock that is older than 120 s for that of a dead process.
+        assert abs(time.time() - lock.stat().st_mtime) < 60
+        # An earlier release takes a `flock` on the file.
+        with lock.open("r+") as former, pytest.raises(BlockingIOError):
+            fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
     lock_of_the_provider(file)
 
 
@@ -411,35 +410,26 @@ def test_a_young_lock_of_the_provider_is_respected(file: Path, monkeypatch: pyte
     assert locks(file) == []
 
 
-@pytest.mark.parametrize("age", [121, 86_400, -86_400])
-def test_an_old_lock_is_ignored_and_removed(file: Path, age: float) -> None:
+def test_an_old_lock_is_removed_unless_a_process_of_an_earlier_release_holds_it(file: Path) -> None:
     """Of a dead process, or of an earlier release, which never removed its own."""
-    path, _ = written(file, COMMENTED), lock_of_the_provider(file, age)
-    file.with_name("config.yaml.refresh.lock").touch()
-    set_region(path, "r2")
-    assert 'region: "r2"' in file.read_text()
-    assert locks(file) == []
-
-
-@pytest.mark.parametrize("name", ["config.yaml.lock", "config.yaml.refresh.lock"])
-def test_a_lock_that_a_process_of_an_earlier_release_holds_is_respected(file: Path, name: str) -> None:
-    path, lock = written(file, COMMENTED), file.with_name(name)
-    with lock.open("w") as held:
-        os.utime(lock, (time.time() - 3600,) * 2)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(FrostError, match="another process"), config_file.refreshing(path, seconds=0.2):
-            pass
-        assert lock.exists()
-    with config_file.refreshing(path, seconds=5):
-        pass
-    assert locks(file) == []
-
-
-def test_an_earlier_release_waits_for_a_write_of_this_one(file: Path) -> None:
-    """It takes a `flock` on `config.yaml.lock`."""
     path = written(file, COMMENTED)
-    with edit(path), file.with_name("config.yaml.lock").open("r+") as former, pytest.raises(BlockingIOError):
-        fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for age in (121, 86_400, -86_400):
+        lock_of_the_provider(file, age)
+        file.with_name("config.yaml.refresh.lock").touch()
+        set_region(path, f"r{age}")
+        assert f'region: "r{age}"' in file.read_text()
+        assert locks(file) == []
+    for name in ("config.yaml.lock", "config.yaml.refresh.lock"):
+        lock = file.with_name(name)
+        with lock.open("w") as held:
+            os.utime(lock, (time.time() - 3600,) * 2)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(FrostError, match="another process"), config_file.refreshing(path, seconds=0.2):
+                pass
+            assert lock.exists()
+        with config_file.refreshing(path, seconds=5):
+            pass
+        assert locks(file) == []
 
 
 @pytest.mark.process

@@ -119,41 +119,33 @@ def test_details_beside_the_code_are_kept() -> None:
     assert (error.code, error.message, error.details, error.operation_id, error.hint) == ("C", "m", None, "", "")
 
 
-@pytest.mark.parametrize("body", [b"", b"plain words", b"<html>500</html>", b"[1]", b"\xff\xfe", b"[" * 100_000])
-def test_a_malformed_error_body_is_reported_by_its_status(body: bytes) -> None:
-    error = refused(500, body)
-    assert error.code == "ERROR"
-    assert error.message.startswith("HTTP 500")
-    assert "<" not in error.message
+def test_a_malformed_error_body_is_reported_by_its_status() -> None:
+    for body in (b"", b"plain words", b"<html>500</html>", b"[1]", b"\xff\xfe", b"[" * 100_000):
+        error = refused(500, body)
+        assert (error.code, error.message[:8], "<" in error.message) == ("ERROR", "HTTP 500", False)
 
 
 def test_a_version_too_old_has_a_code_of_our_own_and_safe_words() -> None:
     error = refused(426, {"error": {"code": "PROVIDER_UPGRADE_REQUIRED", "message": "\x1b[31mupgrade"}})
     assert (error.code, error.message) == ("CLIENT_UPGRADE_REQUIRED", "␛[31mupgrade")
     assert refused(426, b"").message
+    assert len(refused(400, {"error": {"code": "C", "message": "x" * 2**20}}).message) == 1000
 
 
-@pytest.mark.parametrize(
-    ("code", "permission", "shown"),
-    [
+def test_the_permission_is_named_only_when_it_is_one() -> None:
+    invalid = (
+        *("unclassified:update", "compute:unclassified", "/v1/tenants/x", "compute:\u202eupdate", "compute:update\n"),
+        *("compute", "a:b:c:d", "", 7),
+    )
+    for code, permission, shown in (
         ("INSUFFICIENT_PERMISSIONS", "compute:instances:create", True),
         ("insufficient_permission", "network:update", True),
         ("FEATURE_NOT_ENABLED", "network:update", False),
-        ("INSUFFICIENT_PERMISSIONS", "unclassified:update", False),
-        ("INSUFFICIENT_PERMISSIONS", "compute:unclassified", False),
-        ("INSUFFICIENT_PERMISSIONS", "/v1/tenants/x", False),
-        ("INSUFFICIENT_PERMISSIONS", "compute:\u202eupdate", False),
-        ("INSUFFICIENT_PERMISSIONS", "compute:update\n", False),
-        ("INSUFFICIENT_PERMISSIONS", "compute", False),
-        ("INSUFFICIENT_PERMISSIONS", "a:b:c:d", False),
-        ("INSUFFICIENT_PERMISSIONS", "", False),
-        ("INSUFFICIENT_PERMISSIONS", 7, False),
-    ],
-)
-def test_the_permission_is_named_only_when_it_is_one(code: str, permission: Any, shown: bool) -> None:
-    error = refused(403, {"code": code, "message": "no", "required_permission": permission})
-    assert (error.message == f"no (required permission: {permission})") is shown
-    assert error.message.startswith("no")
+        *(("INSUFFICIENT_PERMISSIONS", one, False) for one in invalid),
+    ):
+        error = refused(403, {"code": code, "message": "no", "required_permission": permission})
+        assert (error.message == f"no (required permission: {permission})") is shown
+        assert error.message.startswith("no")
 
 
 @given(st.text(), st.text())
@@ -162,10 +154,6 @@ def test_no_message_code_or_hint_carries_a_control_to_the_terminal(message: str,
     shown = error.message + error.code + error.hint
     assert all(one.isprintable() or unicodedata.category(one) == "Zs" for one in shown)
     assert "\x1b" not in error.request_id
-
-
-def test_a_message_of_a_megabyte_is_cut() -> None:
-    assert len(refused(400, {"error": {"code": "C", "message": "x" * 2**20}}).message) == 1000
 
 
 def test_a_redirect_names_the_host_without_a_password_and_safely() -> None:

@@ -46,9 +46,10 @@ def did(*words: str) -> tuple[object, ...]:
     return seen[0]
 
 
-def test_aliases_combine() -> None:
+def test_aliases_combine_and_help_names_them(run: Run) -> None:
     for words in ("policy list", "policies list", "policy ls", "policies ls"):
         assert did(*words.split())[0] == "list"
+    assert "frost tenant" in run("tenants", "-h").out.split("Aliases:")[1].splitlines()[1]
 
 
 def test_global_flags_stand_anywhere_and_the_last_one_wins() -> None:
@@ -73,10 +74,6 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
     assert "Far away." in group.get_help(ctx)
     with pytest.raises(ModuleNotFoundError):
         group.get_command(ctx, "far")
-
-
-def test_help_names_aliases(run: Run) -> None:
-    assert "frost tenant" in run("tenants", "-h").out.split("Aliases:")[1].splitlines()[1]
 
 
 @pytest.mark.parametrize(
@@ -174,13 +171,11 @@ def test_flags_behind_an_unknown_command_count_for_its_error(run: Run, monkeypat
     for words in ("--no-color -q", "--config x -dqojson", "-- --no-color -q -o json"):
         assert run("tennant", "list", *words.split()).code == 2
     assert chosen == [("table", True, True), ("json", True, False), ("table", False, False)]
-
-
-def test_flags_of_a_command_that_was_parsed_are_not_read_again() -> None:
-    run = Invocation(["config", "set", "region", "-o", "json"])
-    run.parsed = True
-    run.read_remaining_flags()
-    assert run.flags.output is None
+    # Flags of a command that was parsed are not read again.
+    invocation = Invocation(["config", "set", "region", "-o", "json"])
+    invocation.parsed = True
+    invocation.read_remaining_flags()
+    assert invocation.flags.output is None
 
 
 def test_terminal_escapes_in_the_words_are_not_echoed(run: Run) -> None:

@@ -87,11 +87,8 @@ def test_tags_are_checked_as_the_platform_does_and_may_hold_an_equals_sign(platf
 
 
 def test_a_merge_with_a_stale_version_is_repeated(platform: Scripted) -> None:
-    platform.on(
-        f"GET {TAGS}",
-        answer(200, {"tags": {"b": "2"}}, ETag='"4"'),
-        answer(200, {"tags": {"b": "2", "c": "3"}}, ETag='"5"'),
-    )
+    first, later = {"b": "2"}, {"b": "2", "c": "3"}
+    platform.on(f"GET {TAGS}", answer(200, {"tags": first}, ETag='"4"'), answer(200, {"tags": later}, ETag='"5"'))
     platform.on(f"PUT {TAGS}", refused(412, "STALE_VERSION"), answer(200, {"tags": {"a": "1", "b": "2", "c": "3"}}))
     ended = platform.run("tenant", "default-tags", "set", "--tag", "a=1", "--merge")
     assert (ended.code, ended.out) == (0, "+ a=1\n")
