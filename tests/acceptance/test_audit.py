@@ -22,13 +22,13 @@ def test_an_altered_entry_of_the_log_is_named(demo: Home) -> None:
     assert broken.code == 1
     assert broken.json()["firstBad"]["id"] == number
     assert broken.error()["code"] == "AUDIT_BROKEN"
-    said = demo.frost("platform", "audit", "verify")
-    assert f"entry {number} of " in said.err
+    result = demo.frost("platform", "audit", "verify")
+    assert f"entry {number} of " in result.err
     # What counts the good part alone says so.
-    assert not {"entries", "head"} & {line.split("  ")[0] for line in said.out.splitlines()}
-    assert f"entry {number} of " in said.out
-    assert "altered" in said.out
-    assert f"{broken.json()['entries']} entries" in said.out
+    assert not {"entries", "head"} & {line.split("  ")[0] for line in result.out.splitlines()}
+    assert f"entry {number} of " in result.out
+    assert "altered" in result.out
+    assert f"{broken.json()['entries']} entries" in result.out
 
 
 @pytest.mark.slow

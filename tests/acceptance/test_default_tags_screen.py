@@ -28,20 +28,20 @@ def examined(home: Home, tenant_id: str, tags: dict[str, str]) -> tuple[Counter[
         ).fetchone()
     failing = {one["kind"] for one in json.loads(failing_listings) if one["tenantId"] == tenant_id}
     kinds = {kind.name: kind for kind in examined_kinds() if kind.name not in failing}
-    found = Counter(failed=len(failing))  # a type that cannot be listed is one failure
+    counts = Counter(failed=len(failing))  # a type that cannot be listed is one failure
     present: dict[str, dict[str, str]] = {}
     for resource_id, kind, state, own, relations in rows:
         present[resource_id] = json.loads(own)
         if kind in kinds:
-            found[plan_add(kinds[kind], state, present[resource_id], json.loads(relations or "{}"), tags).what] += 1
-    return found, present
+            counts[plan_add(kinds[kind], state, present[resource_id], json.loads(relations or "{}"), tags).what] += 1
+    return counts, present
 
 
 def counts_of(text: str) -> dict[str, int]:
     """The counts that stand above a finished run."""
-    told = re.search(r"([\d,]+) updated · ([\d,]+) unchanged · ([\d,]+) skipped · ([\d,]+) failed", text)
-    assert told is not None, text
-    numbers = [int(number.replace(",", "")) for number in told.groups()]
+    match = re.search(r"([\d,]+) updated · ([\d,]+) unchanged · ([\d,]+) skipped · ([\d,]+) failed", text)
+    assert match is not None, text
+    numbers = [int(number.replace(",", "")) for number in match.groups()]
     return dict(zip(("updated", "unchanged", "skipped", "failed"), numbers, strict=True))
 
 

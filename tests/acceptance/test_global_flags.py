@@ -88,7 +88,7 @@ def test_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named(shared:
         assert result.code == 2
     assert "--tenant" in flag.err
     assert "FROST_TENANT" in variable.err
-    # The one tenant of that name is told by its id; where there is none, what to do instead.
+    # The message has the id of the one tenant of that name, or the next step.
     for result in (flag, variable):
         assert f"id of Web Shop (Aurora Labs) is {WEB_SHOP}" in result.err
     assert "tenant use" in unknown.err

@@ -23,8 +23,8 @@ def groups(desk: Desk) -> list[str]:
 
 
 def page(desk: Desk, *words: str, tenant: str = DATA_LAKE) -> tuple[list[str], str]:
-    found = desk.done("group", "list", *words, "--tenant", tenant)
-    return [one["id"] for one in found["items"]], found["nextCursor"]
+    result = desk.done("group", "list", *words, "--tenant", tenant)
+    return [one["id"] for one in result["items"]], result["nextCursor"]
 
 
 @pytest.mark.parametrize("words", LISTS)

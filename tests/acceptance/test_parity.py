@@ -152,9 +152,9 @@ def parsed(line: str) -> click.Command:
         if not rest:
             assert command.does_something, line
             return command
-        name, found, rest = command.resolve_command(context, rest)
-        assert found is not None, line
-        command, context = found, found.make_context(name, rest, parent=context)
+        name, resolved, rest = command.resolve_command(context, rest)
+        assert resolved is not None, line
+        command, context = resolved, resolved.make_context(name, rest, parent=context)
     return command
 
 
@@ -241,7 +241,7 @@ async def goes_to(ui: Ui, row: Row) -> None:
 
 
 async def can_be_done(ui: Ui, action: actions.Action) -> None:
-    """The action is enabled here, and there is somebody who does it."""
+    """The action is enabled here, and its handler exists."""
     screen = ui.app.screen
     assert isinstance(screen, MainScreen | PolicyEditor)
     await ui.until(lambda: not action.disabled_reason(screen.action_context()), f"{action.id} enabled")

@@ -162,10 +162,10 @@ def test_tenant_is_a_fact_of_the_request_in_a_trial(desk: Desk) -> None:
     other = "eae729b9-0000-4000-8000-000000000000"
     rule = allow("*", equals={"frn:tenant": other})
     words = ("--document", text(rule), "--operation", READ, "--target", "*", "--tenant", other)
-    asked = desk.iam("simulate", *words, "-o", "json", "-d")
-    assert json.loads(asked.out)["decision"] == "allowed"
-    assert f"/api/v1/tenants/{WEB_SHOP}/iam/simulate" in asked.err
-    assert other not in asked.err
+    result = desk.iam("simulate", *words, "-o", "json", "-d")
+    assert json.loads(result.out)["decision"] == "allowed"
+    assert f"/api/v1/tenants/{WEB_SHOP}/iam/simulate" in result.err
+    assert other not in result.err
     assert verdict(desk, rule, flags=("--tenant", "another name")) == "denied"
     # The tenant to work in is taken from the variable, as everywhere.
     elsewhere = desk.iam("simulate", *words, FROST_TENANT=other)

@@ -61,8 +61,8 @@ class Scripted:
             self.heard = service.heard
             if len(self.heard) > 1 and (self.heard[-1].method, self.heard[-1].target) == ("GET", BASE):
                 self.heard.pop()  # asks for the name of the tenant that was changed
-        found = self._capsys.readouterr()
-        return Ended(code, found.out, found.err)
+        captured = self._capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
 
     def document(self, *words: str) -> Any:
         """The JSON of a command that must succeed."""

@@ -312,11 +312,11 @@ def test_an_ambiguous_name_lists_its_tenants(shared: Home) -> None:
     first, *lines = refused.err.splitlines()
     assert (refused.code, len(lines)) == (1, 2)
     assert "--organization NAME" in first
-    told = shared.frost("tenant", "use", "staging", "-o", "json").error()
-    found = told["details"]["tenants"]
-    for line, one in zip(lines, found, strict=True):
+    error = shared.frost("tenant", "use", "staging", "-o", "json").error()
+    candidates = error["details"]["tenants"]
+    for line, one in zip(lines, candidates, strict=True):
         assert line.split(maxsplit=2) == [one["id"], one["slug"], one["organizationName"]]
-    assert shared.frost("tenant", "use", "staging", "--organization", found[0]["organizationId"]).code == 0
+    assert shared.frost("tenant", "use", "staging", "--organization", candidates[0]["organizationId"]).code == 0
     assert shared.json("tenant", "current")["source"] == "context"
     assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
 

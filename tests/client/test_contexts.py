@@ -93,8 +93,8 @@ def test_credentials_are_never_sent_to_another_endpoint(home: Home) -> None:
     assert contexts.set_endpoint(config_of(home), "a", "https://one.example:443/api/") == []
     notices = contexts.set_endpoint(config_of(home), "a", "https://two.example/api")
     assert notices == ["the API key and session of context a for https://one.example/api are removed"]
-    found = config_of(home).contexts["a"].credentials
-    assert (found.access_token, found.refresh_token, found.api_key) == ("", "", "")
+    stored = config_of(home).contexts["a"].credentials
+    assert (stored.access_token, stored.refresh_token, stored.api_key) == ("", "", "")
     assert contexts.set_endpoint(config_of(home), "a", "https://three.example/api") == []
 
 
@@ -144,9 +144,9 @@ def test_a_dropped_endpoint_drops_its_credentials(home: Home) -> None:
     write(home, TWO_CONTEXTS)
     default = f"unix:{home.socket}"
     contexts.drop_endpoint(config_of(home), "b", default)
-    found = config_of(home).contexts["b"]
-    assert (found.api_endpoint, found.sources["api_endpoint"]) == (default, "default")
-    assert found.credentials.kinds == ()
+    stored = config_of(home).contexts["b"]
+    assert (stored.api_endpoint, stored.sources["api_endpoint"]) == (default, "default")
+    assert stored.credentials.kinds == ()
 
 
 def test_a_missing_file_is_refused_also_under_its_default_path(home: Home) -> None:

@@ -34,15 +34,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LONGEST_PAUSE", 0.05)
 
 
-async def first(link: Context, count: int, found: list[Signal] | None = None) -> list[Signal]:
+async def first(link: Context, count: int, received: list[Signal] | None = None) -> list[Signal]:
     """The first signals of tenant t-1, also put into `found` as they come."""
-    found = [] if found is None else found
+    received = [] if received is None else received
     async with AsyncClient(link) as client, asyncio.timeout(60):
         async for signal in events.signals(client, "t-1"):
-            found.append(signal)
-            if len(found) == count:
+            received.append(signal)
+            if len(received) == count:
                 break
-    return found
+    return received
 
 
 def open_stream(*pieces: bytes) -> Answer:

@@ -1,4 +1,4 @@
-"""The platform of this machine: found, started, stopped, replaced, thrown away; with real processes."""
+"""The platform of this machine is started, stopped, replaced and reset, with real processes."""
 
 import os
 import signal
@@ -43,15 +43,15 @@ def who(home: Home) -> str:
 
 def pids(home: Home) -> set[int]:
     """Every process that runs the platform of this home."""
-    found = set()
+    running = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if str(home.platform_dir).encode() in words and b"service" in words:
-            found.add(int(folder.name))
-    return found
+            running.add(int(folder.name))
+    return running
 
 
 def test_the_socket_is_below_home_unless_the_path_is_too_long() -> None:
@@ -245,10 +245,10 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
     )
     demo.config.chmod(0o600)
     process.reset(load(str(demo.config), environ=environ), "empty", environ)
-    found = load(str(demo.config), environ=environ)
-    assert found.contexts["local"].credentials.kinds == ("api_key",)
-    assert found.contexts["away"].credentials.kinds == ("session",)
-    assert credential_store.load(found, found.contexts["away"]).secret == "A"
+    config = load(str(demo.config), environ=environ)
+    assert config.contexts["local"].credentials.kinds == ("api_key",)
+    assert config.contexts["away"].credentials.kinds == ("session",)
+    assert credential_store.load(config, config.contexts["away"]).secret == "A"
 
 
 @pytest.mark.slow

@@ -136,12 +136,12 @@ def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) ->
 def signed_in(home: Home) -> bool:
     """Whether the owner is; the only other way it may end is that one must sign in."""
     try:
-        found = who(connect(home))
+        email = who(connect(home))
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             raise
         return False
-    return found == "owner@aurora.example"
+    return email == "owner@aurora.example"
 
 
 def test_killed_in_the_middle_of_a_refresh_the_file_is_whole(demo: Home) -> None:

@@ -151,8 +151,8 @@ def test_the_id_token_must_answer_this_request(attempt: AuthorizationCodeFlow) -
 
 def test_a_provider_that_knows_one_address_only_gets_that_one_each_time(attempt: AuthorizationCodeFlow) -> None:
     """RFC 8252, 7.3 lets the port be free; some compare the whole address."""
-    with AuthorizationCodeFlow(PROVIDER) as found:
-        port = int(found.host.rpartition(":")[2])
+    with AuthorizationCodeFlow(PROVIDER) as first:
+        port = int(first.host.rpartition(":")[2])
         with pytest.raises(FrostError, match=f"127.0.0.1:{port}: Address already in use") as taken:
             AuthorizationCodeFlow(PROVIDER, port)
         assert "FROST_LOGIN_PORT" in taken.value.hint

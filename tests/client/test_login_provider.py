@@ -34,7 +34,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def away(home: Home, provider: Provider) -> Connection:
-    """A context at the provider's platform; nobody is signed in."""
+    """A context at the provider's platform; without a session."""
     home.config.parent.mkdir(mode=0o700)
     home.config.write_text(f"current_context: away\ncontexts:\n  away:\n    api_endpoint: {provider.url}/api\n")
     home.config.chmod(0o600)
@@ -51,8 +51,8 @@ def signed_in(home: Home, session: Credential = OLD) -> Connection:
 
 
 def stored(home: Home) -> Credential:
-    found = connect(home)
-    return credential_store.load_session(found.config, found.context)
+    connection = connect(home)
+    return credential_store.load_session(connection.config, connection.context)
 
 
 CHANGES = [
@@ -179,13 +179,13 @@ def test_a_401_is_refreshed_once_and_replayed(away: Connection, provider: Provid
     provider.api = accepts("ACCESS-2")
     assert BlockingClient(signed_in(home)).ask_json(account.me()) == {"id": "me"}
     form = provider.forms("/token")[0]
-    # No scope: a person may have granted less than was asked for, and asking for more is refused. RFC 6749, 6
+    # No scope: a provider refuses a scope that the person has not granted. RFC 6749, 6
     assert form == {"grant_type": "refresh_token", "refresh_token": "REFRESH-1", "client_id": "frost-cli"}
     assert stored(home).refresh_token == "REFRESH-2"
     # A session near its end is refreshed before it is used.
-    provider.asked.clear()
+    provider.requests.clear()
     BlockingClient(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).ask_json(account.me())
-    assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
+    assert [path for path, _ in provider.requests if path.startswith("/api/v1/me")] == ["/api/v1/me"]
 
 
 def test_members_missing_in_a_refresh_answer_are_kept(away: Connection, provider: Provider, home: Home) -> None:
@@ -400,7 +400,7 @@ def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
 def test_signing_out_ends_the_session_and_revokes_the_token(away: Connection, provider: Provider, home: Home) -> None:
     connection = signed_in(home)
     assert sign_in.sign_out(connection)
-    assert "/api/v1/sessions/current/end" in [path for path, _ in provider.asked]
+    assert "/api/v1/sessions/current/end" in [path for path, _ in provider.requests]
     assert provider.forms("/revoke")[0]["token"] == "REFRESH-1"
     assert connect(home).context.session_ended
     assert not sign_in.sign_out(connect(home))

@@ -108,8 +108,8 @@ def test_an_instant_is_written_in_utc_with_whole_milliseconds(instant: datetime)
 def modules_after(code: str) -> set[str]:
     """What a fresh interpreter has loaded after `code`."""
     script = f"import sys\n{code}\nprint(*sys.modules, sep='\\n')"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(found.stdout.split())
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(result.stdout.split())
 
 
 async def test_the_driver_tells_latency_and_platform_version() -> None:
@@ -142,9 +142,9 @@ def test_the_drivers_load_nothing_that_they_do_not_use() -> None:
 
 @pytest.mark.parametrize("made", [NewKey, RotatedKey])
 def test_the_secret_is_in_the_answer_and_in_no_traceback(made: type[NewKey]) -> None:
-    found = made.model_validate({"apiKey": KEY, "key": SECRET, "replaced": KEY, "grants": 2})
-    assert found.key == SECRET
-    assert SECRET not in f"{found!r}{found}"
+    result = made.model_validate({"apiKey": KEY, "key": SECRET, "replaced": KEY, "grants": 2})
+    assert result.key == SECRET
+    assert SECRET not in f"{result!r}{result}"
 
 
 def test_a_creation_has_an_idempotency_key_and_a_body_only_the_given_members() -> None:
@@ -175,9 +175,9 @@ async def test_default_tags_come_with_their_version_and_are_written_from_one() -
     ]
     with Service(*answers) as service:
         async with AsyncClient(Context(service.endpoint)) as client:
-            found = await client.versioned(default_tags.get("t"))
-            assert (found.record.tags, found.version) == ({"a": "1"}, 7)
-            assert (await client.versioned(default_tags.put("t", {"a": "2"}, found.version))).version == 8
+            result = await client.versioned(default_tags.get("t"))
+            assert (result.record.tags, result.version) == ({"a": "1"}, 7)
+            assert (await client.versioned(default_tags.put("t", {"a": "2"}, result.version))).version == 8
             with pytest.raises(FrostError) as caught:
                 await client.ask(default_tags.apply("t"))
     assert (caught.value.operation_id, caught.value.run_id) == ("op", "r1")
@@ -195,5 +195,5 @@ async def test_a_malformed_etag_is_no_version(tag: str) -> None:
 
 def test_a_report_that_has_images_itself_gets_no_second_ones() -> None:
     report = {"report": {"quotas": [{**QUOTA, "resourceType": "image"}]}}
-    found = quotas.complete(report, {"images": 3, "imageStorageGb": True}, {"images": 1})
-    assert [one["resourceType"] for one in found] == ["image"]
+    result = quotas.complete(report, {"images": 3, "imageStorageGb": True}, {"images": 1})
+    assert [one["resourceType"] for one in result] == ["image"]

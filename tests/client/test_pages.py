@@ -66,9 +66,9 @@ def test_cursors_end_and_a_page_query_has_only_the_given_members() -> None:
     assert page_query(5, "c", ("memberType", "api_key")) == (("memberType", "api_key"), ("limit", "5"), ("cursor", "c"))
 
 
-@pytest.mark.parametrize(("told", "changed"), [("true", True), ("false", False), ("", True)])
-def test_the_answer_tells_whether_a_write_changed_anything(told: str, changed: bool) -> None:
-    headers = {"X_Frost_Changed": told} if told else {}
+@pytest.mark.parametrize(("header", "changed"), [("true", True), ("false", False), ("", True)])
+def test_the_answer_states_whether_a_write_changed_anything(header: str, changed: bool) -> None:
+    headers = {"X_Frost_Changed": header} if header else {}
     call = no_content(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
         assert BlockingClient(Context(service.endpoint)).change(call) == (None, changed)
@@ -119,14 +119,14 @@ def test_the_next_command_is_this_one_with_the_next_cursor_and_the_tenant() -> N
 
 
 def test_trials_are_answered_with_plain_documents() -> None:
-    found: dict[str, Any] = {"decision": "denied", "reason": "no_match", "rules": [], "new": 1}
-    with Service(answer(200, found)) as service:
+    trial: dict[str, Any] = {"decision": "denied", "reason": "no_match", "rules": [], "new": 1}
+    with Service(answer(200, trial)) as service:
 
         async def tried() -> dict[str, Any]:
             async with AsyncClient(Context(service.endpoint)) as client:
                 return await client.ask(analysis.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True))
 
-        assert asyncio.run(tried()) == found
+        assert asyncio.run(tried()) == trial
         assert json.loads(service.heard[0].body) == {
             "documentText": TEXT,
             "operation": "a:b:c",

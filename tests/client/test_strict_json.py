@@ -75,14 +75,14 @@ def test_both_readers_accept_the_same_json(text: str) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_place(text: str, path: str, line: int, column: int, reason: str) -> None:
-    found = error(text)
-    assert (found.path, found.line, found.column, found.reason) == (path, line, column, reason)
+    mistake = error(text)
+    assert (mistake.path, mistake.line, mistake.column, mistake.reason) == (path, line, column, reason)
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 def test_a_hundred_thousand_levels_are_refused_at_once(opening: str) -> None:
-    found, taken = effort(lambda: error(opening * 100_000))
-    assert found.reason == f"nested deeper than {MAX_DEPTH} levels"
+    mistake, taken = effort(lambda: error(opening * 100_000))
+    assert mistake.reason == f"nested deeper than {MAX_DEPTH} levels"
     assert taken < 20
 
 
@@ -115,10 +115,10 @@ def test_every_value_of_a_text_has_its_place() -> None:
 
 def test_a_long_member_name_does_not_fill_the_message() -> None:
     name = "\x1b" * 10_000
-    found = error('{"' + "\\u001b" * 10_000 + '": 1, "' + "\\u001b" * 10_000 + '": 2}')
-    assert name[:100] not in str(found)
-    assert len(str(found)) < 1200
-    assert str(found).isascii() or "…" in str(found)
+    mistake = error('{"' + "\\u001b" * 10_000 + '": 1, "' + "\\u001b" * 10_000 + '": 2}')
+    assert name[:100] not in str(mistake)
+    assert len(str(mistake)) < 1200
+    assert str(mistake).isascii() or "…" in str(mistake)
 
 
 def test_numbers_stay_what_they_are() -> None:
@@ -143,8 +143,8 @@ def test_members_given_twice_can_be_noted_and_nothing_else_is_let_through() -> N
 def test_the_place_of_an_error_costs_no_more_than_a_pass(element: str) -> None:
     """A broken body of 1 MB took seconds: twenty times a good one."""
     text = "[" + ",".join([element] * (2**19 // (len(element) + 1))) + ",]"
-    found, taken = effort(lambda: error(text))
-    assert (found.reason, found.column, found.line) == ("expected a value", len(text), 1)
+    mistake, taken = effort(lambda: error(text))
+    assert (mistake.reason, mistake.column, mistake.line) == ("expected a value", len(text), 1)
     _, whole = effort(lambda: loads(text[:-2] + "]"))
     assert taken < 2 * whole + 200  # 407 before
 
@@ -153,9 +153,9 @@ def test_the_place_of_an_error_costs_no_more_than_a_pass(element: str) -> None:
 def test_the_path_is_left_out_behind_too_many_values(element: str) -> None:
     """The path of the error cost ten times the good text; the line and the column are known without it."""
     many = ",".join([element] * 20_000)
-    found, taken = effort(lambda: error(f"[{many},\n]"))
-    assert (found.path, found.line, found.column) == ("$", 2, 1)
-    assert found.reason.startswith("not JSON: ")
+    mistake, taken = effort(lambda: error(f"[{many},\n]"))
+    assert (mistake.path, mistake.line, mistake.column) == ("$", 2, 1)
+    assert mistake.reason.startswith("not JSON: ")
     _, whole = effort(lambda: loads(f"[{many}]"))
     assert taken < 2 * whole + 120
     assert error(f"[{many},NaN]").reason == "NaN is not JSON"

@@ -212,11 +212,11 @@ def test_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(applying: 
     ended = applying.run("tenant", "default-tags", "apply", "--yes")
     assert ended.code == 0
     assert ended.err.count("is already in progress") == 2
-    asked = [one for one in applying.sent() if not one.endswith("/events")]
-    starts = [place for place, one in enumerate(asked) if one == f"POST {TAGS}/apply"]
+    requests = [one for one in applying.sent() if not one.endswith("/events")]
+    starts = [place for place, one in enumerate(requests) if one == f"POST {TAGS}/apply"]
     assert len(starts) == 3
-    assert asked[starts[1] - 1] == f"GET /operations/{first['runId']}"
-    assert asked[starts[2] - 1] == f"GET /operations/{second['runId']}"
+    assert requests[starts[1] - 1] == f"GET /operations/{first['runId']}"
+    assert requests[starts[2] - 1] == f"GET /operations/{second['runId']}"
 
 
 def test_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def context(tenant: str = "") -> Context:
 
 
 def never() -> str:
-    raise AssertionError("the platform was asked although something else named the tenant")
+    raise AssertionError("a request was sent although a flag or a file named the tenant")
 
 
 def test_flag_then_variable_then_context_then_default() -> None:

@@ -81,8 +81,8 @@ def test_marks_and_wide_characters_are_kept_or_left_out_whole() -> None:
 
 def test_a_megabyte_is_cut_within_a_frame() -> None:
     for text in ("x" * 2**20, "é" * 2**20, "\x1b" * 2**20, "e" + "\u0301" * 10_000):
-        found, taken = effort(partial(safe, text, 80))
-        assert width(found) <= 80
+        result, taken = effort(partial(safe, text, 80))
+        assert width(result) <= 80
         assert taken < 20
 
 
@@ -94,5 +94,5 @@ def test_look_alike_letters_of_two_scripts_in_a_word_are_noticed() -> None:
 @pytest.mark.process
 def test_plain_text_does_not_load_the_width_tables() -> None:
     code = "import sys; from client.text import safe, width; safe('a', 3); width('abc'); print('rich' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "False\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"

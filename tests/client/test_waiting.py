@@ -28,9 +28,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
 
 
-def reader(*found: dict[str, Any]) -> tuple[client_operations.Read, list[float]]:
+def reader(*document: dict[str, Any]) -> tuple[client_operations.Read, list[float]]:
     """Reads one after the other, the last one for ever; and when each was read."""
-    answers, times = list(found), []
+    answers, times = list(document), []
 
     async def read() -> dict[str, Any]:
         times.append(time.monotonic())
@@ -153,9 +153,9 @@ def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
         if heard.target.endswith("/events"):
             yield answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}})
             return
-        found = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(found, bytes):
-            yield found
+        document = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(document, bytes):
+            yield document
 
     return answering
 
