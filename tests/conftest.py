@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import unit_level
 from tests.homes import Home
 
 LONGEST = (
@@ -23,8 +24,9 @@ LONGEST = (
 """The longest tests, in the order of their start, so that at the end all workers have short files."""
 
 
-def pytest_configure() -> None:
-    # In the background of a script, a process ignores Ctrl-C, and its children inherit that.
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(unit_level)
+    # Begun in the background of a script, the suite is told to ignore Ctrl-C, and would hand that on to what it tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

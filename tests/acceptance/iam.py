@@ -16,7 +16,7 @@ _NUMBERS = count(1)
 
 
 def text(*rules: dict[str, Any]) -> str:
-    """A document of these rules, as somebody would type it."""
+    """A document of these rules as text."""
     return json.dumps(document(*rules))
 
 

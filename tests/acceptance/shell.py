@@ -14,7 +14,7 @@ from tests.terminal import Program
 
 @contextmanager
 def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -> Iterator[Home]:
-    """A demo world of its own with somebody signed in, by default the owner; Sandbox stays provisioning."""
+    """A demo world of its own with a person signed in, by default the owner; Sandbox stays provisioning."""
     home = opened(demo_platform, **{"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables})
     home.sign_in(email)
     yield home
@@ -39,8 +39,8 @@ class Shell:
         return self.home.json(self.GROUP, *words, env={**self.environment, **env})
 
     def items(self, *words: str, **env: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.done(*words, **env)["items"]
-        return found
+        items: list[dict[str, Any]] = self.done(*words, **env)["items"]
+        return items
 
     def refused(self, code: int, *words: str, stdin: str | bytes = b"", **env: str) -> str:
         """Standard error of a command that must end with this code and without output."""

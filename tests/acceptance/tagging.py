@@ -26,8 +26,8 @@ class Tags(Shell):
         self.environment = {"FROST_TENANT": tenant}
 
     def stored(self) -> dict[str, str]:
-        found: dict[str, str] = self.done("default-tags", "get")
-        return found
+        result: dict[str, str] = self.done("default-tags", "get")
+        return result
 
     def set(self, *tags: str) -> None:
         words = [word for tag in tags for word in ("--tag", tag)]
@@ -35,22 +35,22 @@ class Tags(Shell):
 
     def apply(self, **env: str) -> dict[str, Any]:
         """A completed apply."""
-        found: dict[str, Any] = self.done("default-tags", "apply", "--yes", **env)
-        return found
+        result: dict[str, Any] = self.done("default-tags", "apply", "--yes", **env)
+        return result
 
     def runs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.done("default-tags", "history")["runs"]
-        return found
+        result: list[dict[str, Any]] = self.done("default-tags", "history")["runs"]
+        return result
 
     def wait_for_runs(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """The runs once there are so many and all are over."""
         until = time.monotonic() + seconds
         while True:
-            found = self.runs()
-            over = len(found) >= count and all(one["status"] in ("completed", "failed") for one in found)
+            result = self.runs()
+            over = len(result) >= count and all(one["status"] in ("completed", "failed") for one in result)
             if over or time.monotonic() > until:
-                assert over, found
-                return found
+                assert over, result
+                return result
             time.sleep(0.2)
 
     def resources(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
@@ -58,8 +58,8 @@ class Tags(Shell):
         with sqlite3.connect(self.home.platform_dir / "platform.db", timeout=20) as database:
             database.row_factory = sqlite3.Row
             rows = database.execute("SELECT * FROM resources WHERE tenant_id = ?", [self.tenant]).fetchall()
-        found = [{**dict(row), "tags": json.loads(row["tags"])} for row in rows]
-        return {one["id"]: one for one in found if kind is None or one["kind"] == kind}
+        result = [{**dict(row), "tags": json.loads(row["tags"])} for row in rows]
+        return {one["id"]: one for one in result if kind is None or one["kind"] == kind}
 
     def key_file(self, name: str) -> str:
         """A config file whose credential is one of the world's keys."""
@@ -90,5 +90,5 @@ def whole(program: Program, ended: int) -> bool:
     raw = program.raw()
     if b"\x1b" in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b""):
         return False
-    # A Ctrl-C that comes once all is said is shown by the terminal itself, which throws away what it has not shown.
+    # The terminal itself shows a Ctrl-C after the last output, and drops output that it has not shown.
     return raw.endswith((b"\n", b"\n^C")) or (ended == 0 and raw.endswith(b"^C"))

@@ -16,7 +16,7 @@ from tests.acceptance.tagging import SLOW, Tags, flat, interrupt, whole
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = 6, 40
+MOMENTS = 40
 STARTING = 1.0
 """Seconds an interpreter may take to begin on a busy machine."""
 PYTHON_STOPPED = ("Could not import runpy module", "Failed to import the site module")
@@ -59,7 +59,7 @@ def test_every_ending_names_the_operation_and_leaves_the_run_alone(
     assert (over["runId"], over["status"]) == (mine["runId"], "completed")
 
 
-def test_a_terminal_that_is_closed_ends_the_waiting_alone(slow: Tags) -> None:
+def test_a_closed_terminal_ends_the_waiting_alone_and_the_error_document_names_the_run(slow: Tags) -> None:
     slow.wait_for_runs(0)
     program = slow.on_terminal("default-tags", "apply", "--yes")
     program.wait_for("updated")
@@ -67,10 +67,6 @@ def test_a_terminal_that_is_closed_ends_the_waiting_alone(slow: Tags) -> None:
     _, status = os.waitpid(program.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 130
     assert slow.wait_for_runs(1)[0]["status"] == "completed"
-
-
-def test_the_error_document_names_the_run(slow: Tags) -> None:
-    slow.wait_for_runs(0)
     program = slow.on_terminal("default-tags", "apply", "--yes", "-o", "json", columns=2000)
     program.wait_for("updated")
     interrupt(program)
@@ -103,13 +99,13 @@ def brisk(demo_platform: Path) -> Iterator[Tags]:
         yield tags
 
 
-def at_random_moments(tags: Tags, count: int) -> None:
+def test_random_moments(brisk: Tags) -> None:
     """Ctrl-C at any moment: before the start, on the way, while waiting, at the end."""
-    chance = random.Random(count)
+    chance = random.Random(MOMENTS)
     stopped = 0
-    for _ in range(count):
-        before = {one["runId"] for one in tags.wait_for_runs(0)}
-        program = tags.on_terminal("default-tags", "apply", "--yes")
+    for _ in range(MOMENTS):
+        before = {one["runId"] for one in brisk.wait_for_runs(0)}
+        program = brisk.on_terminal("default-tags", "apply", "--yes")
         moment = chance.uniform(0.2, 2.0)
         until = time.monotonic() + moment
         while program.alive and time.monotonic() < until:
@@ -118,8 +114,8 @@ def at_random_moments(tags: Tags, count: int) -> None:
             interrupt(program)
         ended = program.wait_end()
         shown = flat(program.text)
-        found = tags.runs()
-        mine = [one for one in found if one["runId"] not in before]
+        runs = brisk.runs()
+        mine = [one for one in runs if one["runId"] not in before]
         if moment < STARTING and not mine:  # Python itself may still be starting; a shell tells -2 as 130 as well
             itself = ended == 1 and any(words in shown for words in PYTHON_STOPPED)
             assert itself or ended in (130, -signal.SIGINT), (moment, ended, shown)
@@ -131,16 +127,7 @@ def at_random_moments(tags: Tags, count: int) -> None:
         if mine and ended == 130:
             stopped += 1
             # Interrupted while it prints the result, which ends with the tenant, it need not name the operation.
-            is_result = f"tenant: {tags.tenant}" in shown
-            assert is_result or f"apply-default-tags-{tags.tenant}" in shown, (moment, shown)
-        over = tags.wait_for_runs(len(found))
-        assert all(one["status"] == "completed" for one in over)
+            is_result = f"tenant: {brisk.tenant}" in shown
+            assert is_result or f"apply-default-tags-{brisk.tenant}" in shown, (moment, shown)
+        assert all(one["status"] == "completed" for one in brisk.wait_for_runs(len(runs)))
     assert stopped
-
-
-def test_a_few_random_moments(brisk: Tags) -> None:
-    at_random_moments(brisk, FEW)
-
-
-def test_many_random_moments(brisk: Tags) -> None:
-    at_random_moments(brisk, MANY)

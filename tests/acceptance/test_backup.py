@@ -26,8 +26,8 @@ def test_a_running_platform_is_backed_up_and_put_back(demo: Home, tmp_path: Path
     pid = demo.platform_pid()
     assert demo.frost("platform", "restore", str(file)).code == 2
     assert demo.platform_pid() == pid
-    told = demo.json("platform", "restore", str(file), "--yes")
-    assert told["auditWhole"]
+    restored = demo.json("platform", "restore", str(file), "--yes")
+    assert restored["auditWhole"]
     # It ran, so it runs again; who was signed in still is.
     assert demo.platform_pid() not in (None, pid)
     assert names(demo) == before

@@ -3,7 +3,6 @@
 import json
 import re
 import sqlite3
-import time
 from collections import Counter
 
 import pytest
@@ -18,29 +17,31 @@ pytestmark = pytest.mark.slow
 TAG = {"audit-scope": "full/2026"}
 
 
-def looked_at(home: Home, tenant_id: str, tags: dict[str, str]) -> tuple[Counter[str], dict[str, dict[str, str]]]:
+def examined(home: Home, tenant_id: str, tags: dict[str, str]) -> tuple[Counter[str], dict[str, dict[str, str]]]:
     """What an apply has to do by the rules, resource by resource, and the tags there are: a scan of the database."""
     with sqlite3.connect(f"file:{home.platform_dir / 'platform.db'}?mode=ro", uri=True, timeout=30) as database:
         rows = database.execute(
             "SELECT id, kind, state, tags, relations FROM resources WHERE tenant_id = ?", (tenant_id,)
         ).fetchall()
-        (told,) = database.execute("SELECT value FROM platform_state WHERE name = 'failing_listings'").fetchone()
-    failing = {one["kind"] for one in json.loads(told) if one["tenantId"] == tenant_id}
+        (failing_listings,) = database.execute(
+            "SELECT value FROM platform_state WHERE name = 'failing_listings'"
+        ).fetchone()
+    failing = {one["kind"] for one in json.loads(failing_listings) if one["tenantId"] == tenant_id}
     kinds = {kind.name: kind for kind in examined_kinds() if kind.name not in failing}
-    found = Counter(failed=len(failing))  # a type that cannot be listed is one failure
+    counts = Counter(failed=len(failing))  # a type that cannot be listed is one failure
     present: dict[str, dict[str, str]] = {}
     for resource_id, kind, state, own, relations in rows:
         present[resource_id] = json.loads(own)
         if kind in kinds:
-            found[plan_add(kinds[kind], state, present[resource_id], json.loads(relations or "{}"), tags).what] += 1
-    return found, present
+            counts[plan_add(kinds[kind], state, present[resource_id], json.loads(relations or "{}"), tags).what] += 1
+    return counts, present
 
 
 def counts_of(text: str) -> dict[str, int]:
     """The counts that stand above a finished run."""
-    told = re.search(r"([\d,]+) updated · ([\d,]+) unchanged · ([\d,]+) skipped · ([\d,]+) failed", text)
-    assert told is not None, text
-    numbers = [int(number.replace(",", "")) for number in told.groups()]
+    match = re.search(r"([\d,]+) updated · ([\d,]+) unchanged · ([\d,]+) skipped · ([\d,]+) failed", text)
+    assert match is not None, text
+    numbers = [int(number.replace(",", "")) for number in match.groups()]
     return dict(zip(("updated", "unchanged", "skipped", "failed"), numbers, strict=True))
 
 
@@ -60,7 +61,7 @@ def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
     demo.variables["FROST_PLATFORM_APPLY_PACE"] = "0.25"
     stored: dict[str, str] = demo.json("tenant", "default-tags", "get")
     wanted = stored | TAG
-    expected, before = looked_at(demo, WEB_SHOP, wanted)
+    expected, before = examined(demo, WEB_SHOP, wanted)
     with screens(demo) as program:
         expect(program, "Tenants", "connected")
         enter(program, ":default-tags\r")
@@ -89,7 +90,7 @@ def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
         enter(program, ":apply\r")
         text = expect(program, "✓ applied", seconds=180)
         assert counts_of(text) == {what: expected[what] for what in ("updated", "unchanged", "skipped", "failed")}
-    left, after = looked_at(demo, WEB_SHOP, wanted)
+    left, after = examined(demo, WEB_SHOP, wanted)
     assert left["updated"] == 0
     changed = 0
     for resource_id, tags in before.items():
@@ -100,17 +101,3 @@ def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
     assert changed == expected["updated"]
     (run,) = demo.json("tenant", "default-tags", "history")["runs"]
     assert run["summary"]["updated"] == expected["updated"]
-
-
-def test_a_finished_apply_leaves_a_screen_that_writes_nothing(demo_slow: Home) -> None:
-    assert demo_slow.frost("tenant", "default-tags", "apply", "--yes").code == 0
-    with screens(demo_slow) as program:
-        expect(program, "Tenants", "connected")
-        enter(program, ":apply\r")
-        expect(program, "✓ applied")
-        program.until_quiet(2.5, 15)
-        mark = len(program.chunks)
-        until = time.monotonic() + 4
-        while time.monotonic() < until:
-            program.pump(0.5)
-        assert sum(len(data) for _, data in program.chunks[mark:]) == 0

@@ -8,9 +8,7 @@ from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31mred"
 KEY = ("--type", "api_key", "--id")
-ROTATE = ("account", "api-key", "rotate")
-
-
+IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
 READS = """
 policy get P
 policy get P --version 1
@@ -33,11 +31,8 @@ def test_names_and_ids_read_the_same_object(desk: Desk) -> None:
     ids = {"P": policy, "G": group, "K": KEYS["terraform"], "W": IDENTITIES["checkout"]}
     names = {"P": "Read By Name", "G": "GROUP READ BY NAME", "K": "Terraform", "W": "shop/checkout"}
     for line in READS:
-        for form in ("json", "table"):
-            by_id, by_name = (
-                desk.iam(*(known.get(word, word) for word in line.split()), "-o", form) for known in (ids, names)
-            )
-            assert (by_name.code, by_name.out) == (0, by_id.out), line
+        by_id, by_name = (desk.iam(*(known.get(word, word) for word in line.split())) for known in (ids, names))
+        assert (by_name.code, by_name.out) == (0, by_id.out), line
     assert (desk.attached(policy), desk.members(group)) == (set(), set())
 
 
@@ -78,12 +73,18 @@ def test_an_organization_is_selected_by_name_or_slug(desk: Desk) -> None:
         assert desk.home.json("tenant", "list", "--organization", name) == expected
     by_name = desk.home.json("tenant", "quota", "--org", "--organization", "aurora labs")
     assert by_name == desk.home.json("tenant", "quota", "--org", "--organization", AURORA)
-    assert desk.home.frost("tenant", "--organization", "Borealis Media", "list").code == 0
-    refused = desk.home.frost("tenant", "current", "--organization", "borealis-media")
-    assert (refused.code, BOREALIS in refused.err) == (5, True)
-    refused = desk.home.frost("tenant", "list", "--organization", "nobody")
-    assert refused.code == 5
-    assert "no organization 'nobody' among your organizations. List your organizations:" in refused.err
+    for words in ("list", "quota", "quota requests", "default-tags get"):
+        before = ("tenant", "--organization", AURORA, *words.split())
+        assert desk.home.frost(*before).code == 0
+        assert desk.home.frost(*(word.replace(AURORA, NO_ID) for word in before)).code in (4, 5)
+    assert desk.home.frost("tenants", f"--organization={AURORA}", "current").code == 0
+    assert "--organization" in desk.home.frost("tenant", "--help").out
+    for words, message in (
+        (("current", "--organization", "borealis-media"), BOREALIS),
+        (("list", "--organization", "nobody"), "no organization 'nobody' among your organizations. List your"),
+    ):
+        refused = desk.home.frost("tenant", *words)
+        assert (refused.code, message in refused.err) == (5, True)
 
 
 def test_every_page_is_searched(own_desk: Desk) -> None:
@@ -96,34 +97,27 @@ def test_every_page_is_searched(own_desk: Desk) -> None:
     last = own_desk.group("after all fillers")
     result = own_desk.iam("group", "get", "after all fillers", "-o", "json", "-d")
     assert result.json()["id"] == last
-    lists = [path for _, path in requests(result.err) if path.endswith("/groups")]
-    assert len(lists) == 3
+    assert len([path for _, path in requests(result.err) if path.endswith("/groups")]) == 3
 
 
-@pytest.mark.parametrize("upper", [False, True])
-def test_an_id_is_sent_without_a_lookup(desk: Desk, upper: bool) -> None:
-    policy, group = desk.policy(READ_TENANTS), desk.group()
-    tenant = f"/api/v1/tenants/{WEB_SHOP}/iam"
+def test_an_id_is_sent_without_a_lookup_and_a_name_with_one(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS, name="counted requests"), desk.group()
     for words, expected in (
-        (("policy", "get", policy), [("GET", f"{tenant}/policies/{policy}")]),
-        (("group", "get", group), [("GET", f"{tenant}/groups/{group}")]),
+        (("policy", "get", policy), [("GET", f"{IAM}/policies/{policy}")]),
+        (("group", "get", group), [("GET", f"{IAM}/groups/{group}")]),
         (
             ("policy", "attach", policy, "--type", "group", "--id", group),
-            [("POST", f"{tenant}/policies/{policy}/attachments")],
+            [("POST", f"{IAM}/policies/{policy}/attachments")],
         ),
-        (("group", "member", "add", group, *KEY, KEYS["terraform"]), [("POST", f"{tenant}/groups/{group}/members")]),
+        (("group", "member", "add", group, *KEY, KEYS["terraform"]), [("POST", f"{IAM}/groups/{group}/members")]),
+        (
+            ("policy", "delete", "counted requests", "--force"),
+            [("GET", f"{IAM}/policies"), ("DELETE", f"{IAM}/policies/{policy}")],
+        ),
     ):
-        typed = [word.upper() if upper and len(word) == 36 else word for word in words]
-        result = desk.iam(*typed, "-d", "-q", FROST_TENANT=WEB_SHOP)
-        assert result.code == 0, result
-        assert requests(result.err) == expected
-
-
-def test_a_name_costs_one_list_and_sends_no_other_change(desk: Desk) -> None:
-    policy = desk.policy(READ_TENANTS, name="counted requests")
-    result = desk.iam("policy", "delete", "counted requests", "--force", "-d", "-q", FROST_TENANT=WEB_SHOP)
-    tenant = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
-    assert requests(result.err) == [("GET", tenant), ("DELETE", f"{tenant}/{policy}")]
+        for typed in {words, tuple(word.upper() if len(word) == 36 else word for word in words)}:
+            result = desk.iam(*typed, "-d", "-q", FROST_TENANT=WEB_SHOP)
+            assert (result.code, requests(result.err)) == (0, expected)
 
 
 def test_a_name_with_the_form_of_an_id_is_an_id(desk: Desk) -> None:
@@ -135,7 +129,7 @@ def test_a_name_with_the_form_of_an_id_is_an_id(desk: Desk) -> None:
     assert f"policy {unknown} not found" in desk.refused(5, "policy", "get", unknown)
 
 
-def test_a_name_of_nothing_is_refused_with_the_tenant_and_the_list(desk: Desk) -> None:
+def test_an_unknown_name_is_refused_with_the_tenant_and_the_list(desk: Desk) -> None:
     for kind in ("policy", "group"):
         assert desk.refused(5, kind, "get", "nope") == (
             f'frost: no {kind} named "nope" in tenant "Web Shop". List them with: frost iam {kind} list --all\n'
@@ -151,9 +145,6 @@ def test_a_name_of_nothing_is_refused_with_the_tenant_and_the_list(desk: Desk) -
     assert desk.attached(policy) == set()
     error = desk.iam("policy", "get", "nope", "-o", "json").error()
     assert (error["code"], "frost iam policy list" in error["hint"]) == ("NOT_FOUND", True)
-
-
-def test_a_name_of_another_tenant_is_not_found(desk: Desk) -> None:
     desk.done("group", "create", "--name", "only there", "--tenant", DATA_LAKE)
     assert "no group named" in desk.refused(5, "group", "get", "only there")
 
@@ -187,30 +178,62 @@ def test_escape_sequences_in_names_do_not_reach_the_terminal(own_desk: Desk) -> 
     assert own_desk.done("policy", "get", ESCAPE)["id"] == ids[1]
 
 
-def test_a_refused_lookup_is_reported_as_it_is(own_desk: Desk) -> None:
-    refused = own_desk.iam("policy", "get", "look at compute", "--tenant", NO_ID, "-o", "json")
-    by_id = own_desk.iam("policy", "list", "--tenant", NO_ID, "-o", "json")
+def test_a_refused_lookup_is_reported_as_it_is(desk: Desk) -> None:
+    refused = desk.iam("policy", "get", "look at compute", "--tenant", NO_ID, "-o", "json")
+    by_id = desk.iam("policy", "list", "--tenant", NO_ID, "-o", "json")
     assert (refused.code, refused.error()["code"]) == (by_id.code, by_id.error()["code"])
 
 
-def made(owner: Account, name: str) -> str:
+NAMED = """
+policies policy get NAME
+policies policy diff NAME
+groups group get NAME
+groups group member list NAME
+api-keys group member add ID --type api_key --id NAME
+api-keys policy attach ID --type api_key --id NAME
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("name", ["../policies", "a/b", "a%2fb", "..", "a\\b", "a\nb", "", " "])
+def test_a_name_is_never_part_of_a_path_and_an_empty_one_is_not_sent(desk: Desk, owner: Account, name: str) -> None:
+    for line in NAMED:
+        collection, *words = line.split()
+        typed = ({"ID": NO_ID, "NAME": name}.get(word, word) for word in words)
+        log = requests(desk.refused(5 if name.strip() else 2, *typed, "-d"))
+        if name.strip():
+            paths = [path for method, path in log if method == "GET"]
+            assert paths[-2].endswith(collection)
+            assert not [path for path in paths if name in path]
+        else:
+            assert log == []
+    for word in ("get", "revoke", "delete", "rotate"):
+        refused = owner.run("api-key", word, name, "-d")
+        assert (refused.code, refused.out) == (5 if name.strip() else 2, "")
+        assert requests(refused.err) == ([("GET", "/api/v1/me/api-keys")] if name.strip() else [])
+
+
+def create_key(owner: Account, name: str) -> str:
     return str(owner.done("api-key", "create", "--name", name, "--scopes", "compute:read")["apiKey"]["id"])
 
 
 def test_a_key_is_read_changed_and_ended_by_name(owner: Account) -> None:
-    key = made(owner, "Named Once")
+    key = create_key(owner, "Named Once")
     assert owner.done("api-key", "get", "named once")["id"] == key
     assert owner.done("api-key", "update", "named once", "--name", "Renamed Once")["id"] == key
     assert owner.done("api-key", "revoke", "renamed once")["status"] == "revoked"
     assert owner.done("api-key", "delete", "RENAMED ONCE") == {"id": key, "status": "deleted"}
     assert key not in set(owner.keys())
+    for word in ("get", "revoke", "delete", "rotate"):
+        result = owner.run("api-key", word, "renamed once", "-d")
+        assert (result.code, requests(result.err)) == (5, [("GET", "/api/v1/me/api-keys")])
+        assert 'you have no API key named "renamed once". List your keys: frost account api-key list' in result.err
 
 
 def test_a_key_is_rotated_by_name_again_and_again(owner: Account) -> None:
-    first = made(owner, "rotated by name")
-    second = owner.home.json(*ROTATE, "rotated by name", "--overlap", "0")["apiKey"]["id"]
+    first = create_key(owner, "rotated by name")
+    second = owner.done("api-key", "rotate", "rotated by name", "--overlap", "0")["apiKey"]["id"]
     assert owner.keys()[first]["status"] == "revoked"
-    third = owner.home.json(*ROTATE, "Rotated By Name")["apiKey"]["id"]
+    third = owner.done("api-key", "rotate", "Rotated By Name")["apiKey"]["id"]
     assert len({first, second, third}) == 3
     # Both are active until the overlap ends: the name selects neither.
     refused = owner.refused(1, "api-key", "rotate", "rotated by name")
@@ -219,7 +242,7 @@ def test_a_key_is_rotated_by_name_again_and_again(owner: Account) -> None:
 
 
 def test_a_name_of_two_keys_is_refused_with_ids_status_and_tenant(owner: Account) -> None:
-    ids = [made(owner, "key twice") for _ in range(2)]
+    ids = [create_key(owner, "key twice") for _ in range(2)]
     owner.done("api-key", "revoke", ids[0])
     for word in ("get", "revoke", "delete"):
         first, *lines = owner.refused(1, "api-key", word, "Key Twice").splitlines()
@@ -231,20 +254,14 @@ def test_a_name_of_two_keys_is_refused_with_ids_status_and_tenant(owner: Account
     assert owner.keys()[ids[1]]["status"] == "active"
 
 
-def test_a_name_of_no_key_is_refused_before_a_change(owner: Account) -> None:
-    for word in ("get", "revoke", "delete", "rotate"):
-        result = owner.run("api-key", word, "nobody's key", "-d")
-        assert (result.code, requests(result.err)) == (5, [("GET", "/api/v1/me/api-keys")])
-        assert 'you have no API key named "nobody\'s key". List your keys: frost account api-key list' in result.err
-
-
-def test_a_key_reads_itself_by_name(desk: Desk) -> None:
-    config = desk.home.path / "terraform.yaml"
-    secret = desk.home.world_key("terraform")
-    assert desk.home.frost("--config", str(config), "config", "set", "api_key", secret).code == 0
-    own = desk.home.json("--config", str(config), "account", "api-key", "get", "Terraform")
-    assert own["id"] == KEYS["terraform"]
-    refused = desk.home.frost("--config", str(config), "account", "api-key", "get", "cms")
-    assert refused.code == 5
-    assert 'the API key in use can read only its own record, not named "cms"' in refused.err
-    config.unlink()
+def test_a_key_reads_itself_by_id_and_name_and_no_other(owner: Account) -> None:
+    context = owner.context("compute:read")
+    itself = owner.done("profile", FROST_CONTEXT=context)["credential"]["id"]
+    owner.done("api-key", "update", itself, "--name", "Reads Itself")
+    for name in (itself, "reads itself"):
+        assert owner.done("api-key", "get", name, FROST_CONTEXT=context)["id"] == itself
+    other = create_key(owner, "other")
+    for name in (other, "other"):
+        refused = owner.refused(5, "api-key", "get", name, FROST_CONTEXT=context)
+        assert "the API key in use can read only its own record" in refused
+    assert 'record, not named "other"' in refused

@@ -1,7 +1,6 @@
 """Quotas, and requests for other limits."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ class Asking(Tags):
         return next(one for one in self.items("quota", *words) if one["resourceType"] == resource_type)
 
     def pending(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.home.json("platform", "review", "list")["items"]
-        return found
+        requests: list[dict[str, Any]] = self.home.json("platform", "review", "list")["items"]
+        return requests
 
 
 @pytest.fixture(scope="module")
@@ -37,33 +36,25 @@ def asking(demo_platform: Path) -> Iterator[Asking]:
 
 
 def test_use_counts_existing_and_building_resources(asking: Asking) -> None:
-    found = {one["resourceType"]: one for one in asking.items("quota")}
+    quotas = {one["resourceType"]: one for one in asking.items("quota")}
     instances = asking.resources("instance")
-    assert found["instance"]["used"] == len(instances)
-    assert found["instance"]["creating"] == sum(one["state"] == "building" for one in instances.values())
-    assert {one["unit"] for one in found.values()} == {"count", "gb", "mb"}
-    table = asking.run("quota").out
-    assert [line.split()[:3] for line in table.splitlines() if line.startswith("instance ")] == [
-        ["instance", str(found["instance"]["used"]), str(found["instance"]["limit"])]
-    ]
+    assert quotas["instance"]["used"] == len(instances)
+    assert quotas["instance"]["creating"] == sum(one["state"] == "building" for one in instances.values())
+    assert {one["unit"] for one in quotas.values()} == {"count", "gb", "mb"}
+    (line,) = [line.split()[:3] for line in asking.run("quota").out.splitlines() if line.startswith("instance ")]
+    assert line == ["instance", str(quotas["instance"]["used"]), str(quotas["instance"]["limit"])]
 
 
 def test_a_key_sees_its_own_tenant_and_not_the_organization(asking: Asking) -> None:
-    home, key = asking.home, asking.key_file("backup-runner")
-    assert home.frost("tenant", "quota", "--config", key).code == 0
-    refused = home.frost("tenant", "quota", "--org", "--organization", AURORA, "--config", key)
-    assert (refused.code, refused.out) == (4, "")
-    assert home.frost("tenant", "quota", "--tenant", STAGING, "--config", key).code == 4
-    asked = home.frost(
-        "tenant", "quota", "request", "vcpu", "900", "--reason", "x", "--org", "--organization", AURORA, "--config", key
-    )
-    assert (asked.code, asked.out) == (4, "")
-    # No scope would help, so none is asked for.
-    for words in (["quota", "--org"], ["quota", "request", "vcpu", "900", "--reason", "x", "--org"]):
-        unnamed = home.frost("tenant", *words, "--config", key)
-        assert (unnamed.code, unnamed.out) == (4, "")
-        assert "use an interactive login" in unnamed.err
-        assert "scope" not in unnamed.err
+    key = ("--config", asking.key_file("backup-runner"))
+    assert asking.run("quota", *key).code == 0
+    asking.refused(4, "quota", "--tenant", STAGING, *key)
+    request = ("quota", "request", "vcpu", "900", "--reason", "x", "--org")
+    for words in (("quota", "--org"), request):
+        asking.refused(4, *words, "--organization", AURORA, *key)
+        # A scope would not help, so none is named.
+        message = asking.refused(4, *words, *key)
+        assert ("use an interactive login" in message, "scope" in message) == (True, False)
 
 
 def test_a_raise_is_decided_at_once_and_is_the_new_limit(asking: Asking) -> None:
@@ -78,9 +69,7 @@ def test_a_raise_is_decided_at_once_and_is_the_new_limit(asking: Asking) -> None
     newest = asking.done("quota", "requests", "--limit", "1")
     assert newest["items"][0]["id"] == record["id"]
     assert newest["nextCursor"]
-
-
-def test_no_question_is_asked_even_on_a_terminal(asking: Asking) -> None:
+    # There is no question, on a terminal neither.
     program = asking.on_terminal("quota", "request", "vpc", "4", *WHY)
     assert program.wait_end() == 2
     assert "[y/N]" not in program.text
@@ -113,11 +102,3 @@ def test_an_organization_request_is_decided_by_the_operator(asking: Asking) -> N
     everything = asking.home.json("platform", "review", "list", "--status", "all")["items"]
     assert {one["id"] for one in everything} >= {record["id"], lower["id"], again["id"]}
     assert asking.ask("bucket", str(before + 60), "--org").code == 0
-
-
-def test_of_two_at_the_same_moment_exactly_one_waits(asking: Asking) -> None:
-    limit = asking.quota("function", "--org")["limit"] + 10
-    with ThreadPoolExecutor(4) as pool:
-        ended = list(pool.map(lambda _: asking.ask("function", str(limit), "--org"), range(4)))
-    assert sorted(result.code for result in ended) == [0, 6, 6, 6]
-    assert [one["resourceType"] for one in asking.pending()].count("function") == 1

@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-import sys
+import sqlite3
 import time
 
 import pytest
@@ -13,40 +13,27 @@ from tests.homes import Home
 from tests.terminal import Program, screens
 
 
-def head(program: Program) -> str:
-    """The first line of the screen: where one is."""
-    return program.text.splitlines()[0]
-
-
-def wait_head(program: Program, wanted: str, seconds: float = 60) -> str:
-    until = time.monotonic() + seconds
-    while wanted not in head(program):
-        assert time.monotonic() < until, program.text
-        program.pump(0.1)
-    return head(program)
-
-
 @pytest.mark.slow
 def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home) -> None:
     with screens(home) as program:
         program.wait_for("Data Lake")
         for name in ("Web Shop", "Staging", "Sandbox", "Newsroom", "Aurora Labs", "Borealis Media"):
             program.wait_for(name)
-        line = wait_head(program, "Web Shop")
-        for wanted in ("local", "Aurora Labs", "owner@aurora.example"):
-            assert wanted in line
+        program.wait_until(lambda: "Web Shop" in program.text.splitlines()[0], "the tenant in the heading")
+        heading = program.text.splitlines()[0]
+        assert all(text in heading for text in ("local", "Aurora Labs", "owner@aurora.example"))
         program.press("q")
         assert program.wait_end() == 0
-
-
-def in_list(program: Program, name: str) -> str:
-    """The row of a tenant of Aurora Labs in the list; empty when there is none."""
-    return next((line for line in program.text.splitlines() if name in line and "Aurora Labs" in line), "")
 
 
 @pytest.mark.slow
 def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
     demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "0.6"
+
+    def row(*words: str) -> bool:
+        """Whether the list has a row with these words; while it is read again a frame may lack some."""
+        return any(all(word in line for word in (*words, "Aurora Labs")) for line in program.text.splitlines())
+
     with screens(demo) as program:
         program.wait_for("Data Lake")
         program.press("n")
@@ -56,17 +43,9 @@ def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
         program.press("enter")
         program.wait_for("night-shift")
         program.wait_for("billing account")
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            record = next(item for item in listed(demo, "--all") if item["displayName"] == "Night Shift")
-            if record["status"] == "active":
-                break
-        assert record["status"] == "active"
-        until = time.monotonic() + 60
-        # While its row is read again a frame may lack what the platform only then says.
-        while not (row := in_list(program, "Night Shift")) or "active" not in row:
-            assert time.monotonic() < until, program.text
-            program.pump(0.2)
+        program.wait_until(lambda: row("Night Shift", "active"), "an active tenant")
+    record = next(item for item in listed(demo, "--all") if item["displayName"] == "Night Shift")
+    assert record["status"] == "active"
 
 
 HOSTILE = (
@@ -83,8 +62,6 @@ HOSTILE = (
 
 @pytest.mark.slow
 def test_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None:
-    import sqlite3
-
     demo.start()
     for name in HOSTILE:
         demo.frost("tenant", "create", "--name", name, "--organization", AURORA)
@@ -126,23 +103,6 @@ def test_signals_restore_the_terminal(demo: Home) -> None:
             assert b"Traceback" not in raw
 
 
-@pytest.mark.slow
-def test_a_vanished_terminal_ends_the_program(demo: Home) -> None:
-    program = Program(
-        [sys.executable, "-m", "tui"], 100, 30, env=demo.environment({"COLORTERM": "truecolor"}), inherit=False
-    )
-    program.wait_for("Data Lake")
-    os.close(program.fd)
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        pid, _ = os.waitpid(program.pid, os.WNOHANG)
-        if pid:
-            return
-        time.sleep(0.05)
-    os.kill(program.pid, signal.SIGKILL)
-    pytest.fail("still running without its terminal")
-
-
 def test_a_dumb_terminal_is_refused_with_the_way_out(demo: Home) -> None:
     with screens(demo, TERM="dumb") as program:
         assert program.wait_end() == 2
@@ -151,22 +111,25 @@ def test_a_dumb_terminal_is_refused_with_the_way_out(demo: Home) -> None:
 
 
 @pytest.mark.slow
-def test_no_color_uses_no_colour(demo: Home) -> None:
-    with screens(demo, NO_COLOR="1") as program:
+def test_idle_screens_write_nothing_and_without_colour_no_colour(demo_slow: Home) -> None:
+    assert demo_slow.frost("tenant", "default-tags", "apply", "--yes").code == 0
+    with screens(demo_slow, NO_COLOR="1") as program:
         program.wait_for("Data Lake")
+        assert idle_bytes(program) == 0
+        program.write(b":apply\r")
+        program.wait_for("✓ applied")
+        assert idle_bytes(program) == 0
         assert not re.search(rb"\x1b\[[0-9;]*(?:38|48);[25]", program.raw())
 
 
-@pytest.mark.slow
-def test_idle_writes_nothing(demo_slow: Home) -> None:
-    with screens(demo_slow) as program:
-        program.wait_for("Data Lake")
-        program.until_quiet(2.5, 15)
-        mark = len(program.chunks)
-        until = time.monotonic() + 4
-        while time.monotonic() < until:
-            program.pump(0.5)
-        assert sum(len(data) for _, data in program.chunks[mark:]) == 0
+def idle_bytes(program: Program) -> int:
+    """How much the program writes in four seconds after it has become quiet."""
+    program.until_quiet(2.5, 15)
+    mark = len(program.chunks)
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        program.pump(0.5)
+    return sum(len(data) for _, data in program.chunks[mark:])
 
 
 @pytest.mark.slow

@@ -1,34 +1,19 @@
-"""Sign-in and the first routes, and the attacks on both that a user would meet."""
+"""Sign-in, sign-out and credentials of a context."""
 
 import json
 
 import pytest
-import yaml
 
 from tests.acceptance.people import AURORA, DATA_LAKE, MEMBER, NEWSROOM, OWNER, WEB_SHOP, listed
 from tests.homes import Home
 
 
-def credentials(home: Home) -> dict[str, object]:
-    document = yaml.safe_load(home.config.read_text())
-    found: dict[str, object] = document["contexts"][document["current_context"]]["credentials"]
-    return found
-
-
-def test_login_by_device_by_browser_and_as_another_person(demo: Home) -> None:
-    for words, email in (
-        (["--device"], OWNER),
-        (["--browser"], OWNER),
-        (["--as", MEMBER], MEMBER),
-        (["--browser", "--as", MEMBER], MEMBER),
-    ):
-        assert demo.frost("login", *words).code == 0
-        assert demo.json("whoami")["email"] == email
-
-
 def test_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> None:
     token = demo.sign_in()
     assert demo.request("GET", "/api/v1/me", token=token).status == 200
+    for path in ("/api/v1/tenants/..%2Fme", f"/api/v1/tenants/{DATA_LAKE}/../{WEB_SHOP}", "/api//v1/me"):
+        unclean = demo.request("GET", path, token=token)
+        assert (unclean.status in (400, 404), set(unclean.json())) == (True, {"error"})
     assert demo.frost("logout").code == 0
     assert demo.request("GET", "/api/v1/me", token=token).status == 401
     result = demo.frost("tenant", "list", "--all")
@@ -67,37 +52,15 @@ def test_login_with_a_context_and_an_endpoint_makes_that_context(demo: Home) -> 
 
 def test_a_key_in_the_config_is_bound_to_its_tenant(demo: Home) -> None:
     demo.start()
-    secret, own = demo.world_key("tenant-reader"), WEB_SHOP
+    secret = demo.world_key("tenant-reader")
     assert demo.frost("config", "set", "api_key", "-", stdin=secret).code == 0
-    assert demo.json("tenant", "current")["id"] == own
+    assert demo.json("tenant", "current")["id"] == WEB_SHOP
     result = demo.frost("--tenant", NEWSROOM, "tenant", "current")
     assert result.code == 4
     assert "key" in result.err
     record = demo.json("whoami")
     assert "api_key" in json.dumps(record)
     assert secret not in json.dumps(record)
-
-
-def test_malformed_credentials_are_refused_alike(demo: Home) -> None:
-    token, secret = demo.sign_in(), demo.world_key("terraform")
-    assert demo.request("GET", "/api/v1/me", key=secret).status == 200
-    head, body, signature = token.split(".")
-    attempts = [
-        {},
-        {"X-API-Key": token},
-        {"Authorization": f"Bearer {secret}"},
-        {"X-API-Key": secret[:-1]},
-        {"X-API-Key": secret.swapcase()},
-        {"X-API-Key": f"{secret}x"},
-        {"X-API-Key": secret, "Authorization": f"Bearer {token}"},
-        {"Authorization": f"Bearer {head}.{body}."},
-        {"Authorization": f"Bearer {head}.{body}.{signature[:-4]}AAAA"},
-        {"Authorization": f"Basic {token}"},
-    ]
-    answers = [demo.request("GET", "/api/v1/me", headers=headers) for headers in attempts]
-    assert [answer.status for answer in answers] == [401] * len(attempts)
-    bodies = {json.dumps(answer.json()["error"]["code"]) for answer in answers}
-    assert bodies == {'"AUTHENTICATION_REQUIRED"'}
 
 
 @pytest.mark.slow
@@ -113,13 +76,3 @@ def test_platform_status_stop_and_reset(demo: Home) -> None:
     assert demo.frost("platform", "reset", "--yes").code == 0
     assert "Short Lived" not in [item["displayName"] for item in listed(demo, "--all")]
     assert demo.json("whoami")["email"] == OWNER
-
-
-@pytest.mark.parametrize(
-    "path", ["/api/v1/tenants/..%2Fme", f"/api/v1/tenants/{DATA_LAKE}/../{WEB_SHOP}", "/api//v1/me"]
-)
-def test_unclean_paths_reach_no_route(demo: Home, path: str) -> None:
-    token = demo.sign_in()
-    answer = demo.request("GET", path, token=token)
-    assert answer.status in (400, 404)
-    assert set(answer.json()) == {"error"}

@@ -41,52 +41,37 @@ def test_the_verdict_comes_first_with_the_rule_that_decides(desk: Desk) -> None:
         assert desk.iam("test", *words, "-o", form).out == desk.iam("simulate", *words, "-o", form).out
 
 
-@pytest.mark.parametrize(
-    ("flag", "value"),
-    [
-        ("--document", ""),
-        ("--operation", ""),
-        ("--target", ""),
+def test_an_invalid_value_is_refused_with_its_flag(desk: Desk) -> None:
+    tags = [
+        (flag, tag) for flag in ("--request-tag", "--resource-tag") for tag in ("env", "=p", "e=a,e=b", "e=a,", ",")
+    ]
+    for flag, value in (
+        *((flag, "") for flag in ("--document", "--operation", "--target", "--principal-type", "--time", "--tenant")),
         ("--target", "instances/i-1"),
         ("--target", "frn:compute:*:*:instances"),
         ("--target", "frn:compute:*::instances/a"),
-        ("--source-ip", "999.1.1.1"),
-        ("--source-ip", ""),
-        ("--source-ip", "203.0.113.0/24"),
+        *(("--source-ip", address) for address in ("", "999.1.1.1", "203.0.113.0/24")),
         ("--principal-type", "robot"),
-        ("--principal-type", ""),
         ("--time", "2026-03-01"),
         ("--time", "2026-03-01T09:00:00"),
-        ("--time", ""),
-        ("--tenant", ""),
-        *(
-            (flag, value)
-            for flag in ("--request-tag", "--resource-tag")
-            for value in ("env", "=p", "e=a,e=b", "e=a,", ",")
-        ),
-    ],
-)
-def test_an_invalid_value_is_refused_with_its_flag(desk: Desk, flag: str, value: str) -> None:
-    words = {"--document": text(allow("*")), "--operation": READ, "--target": "*", flag: value}
-    assert flag in desk.refused(2, "simulate", *(word for pair in words.items() for word in pair))
+        *((flag, tag) for flag in ("--request-tag", "--resource-tag") for tag in tags),
+    ):
+        words = {"--document": text(allow("*")), "--operation": READ, "--target": "*", flag: value}
+        assert flag in desk.refused(2, "simulate", *(word for pair in words.items() for word in pair))
+    words = ("simulate", "--document", text(allow("*")), "--target", "*", "-d", "--operation")
+    for operation in ("compute:read", "compute:*:read", "*", "a:b:c:d"):
+        message = desk.refused(2, *words, operation)
+        assert ("svc:resource:action" in message, "/api/" in message) == (True, False)
 
 
 def test_a_target_of_another_service_is_denied(desk: Desk) -> None:
     bucket = "frn:storage:*:*:buckets/b"
-    assert verdict(desk, allow("*"), target=bucket) == "denied"
     lines = shown(desk, allow("*"), target=bucket)
     assert lines[0].startswith("DENIED")
     assert "the target is of storage" in lines[1]
-    said = desk.refused(2, "who", "--operation", READ, "--target", bucket)
-    assert "target" in said
-    assert "of compute" in said
-
-
-@pytest.mark.parametrize("operation", ["compute:read", "compute:*:read", "*", "a:b:c:d"])
-def test_only_a_single_operation_is_tried(desk: Desk, operation: str) -> None:
-    said = desk.refused(2, "simulate", "--document", text(allow("*")), "--operation", operation, "--target", "*", "-d")
-    assert "svc:resource:action" in said
-    assert "/api/" not in said
+    message = desk.refused(2, "who", "--operation", READ, "--target", bucket)
+    assert "target" in message
+    assert "of compute" in message
 
 
 def test_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
@@ -100,79 +85,75 @@ def test_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) -> Non
     words = ("simulate", "--operation", READ, "--target", "*", "--document")
     for rule, code in ((allow("*"), 0), (deny("*"), 1)):
         assert desk.iam(*words, text(rule)).code == 0
-        plain, failing = (
-            desk.iam(*words, text(rule), "-o", "json"),
-            desk.iam(*words, text(rule), "-o", "json", "--fail-on-deny"),
-        )
+        plain, failing = (desk.iam(*words, text(rule), "-o", "json", *flags) for flags in ((), ("--fail-on-deny",)))
         assert (failing.code, failing.out) == (code, plain.out)
 
 
-def test_the_result_tells_each_part_of_each_rule(desk: Desk) -> None:
+def test_the_result_lists_each_part_of_each_rule(desk: Desk) -> None:
     constrained = named("keep", deny("*:*:read", equals={"frn:region": "fi-hel-1"}))
-    found = tried(desk, named("all", allow("*")), constrained, flags=("--region", "fi-hel-1"))
-    assert (found["decision"], found["reason"], found["decidingRule"]) == (
-        "denied",
-        "explicit_deny",
-        {"index": 1, "name": "keep"},
-    )
-    first, second = found["rules"]
+    rules, flags = (named("all", allow("*")), constrained), ("--region", "fi-hel-1")
+    result = tried(desk, *rules, flags=flags)
+    decided = (result["decision"], result["reason"], result["decidingRule"])
+    assert decided == ("denied", "explicit_deny", {"index": 1, "name": "keep"})
+    first, second = result["rules"]
     assert (first["operation"], first["target"], first["constraints"], first["fires"]) == ("true", "true", [], True)
-    assert second["constraints"] == [
-        {"operator": "equals", "key": "frn:region", "values": ["fi-hel-1"], "result": "true"}
-    ]
-    lines = shown(desk, named("all", allow("*")), constrained, flags=("--region", "fi-hel-1"))
+    constraint = {"operator": "equals", "key": "frn:region", "values": ["fi-hel-1"], "result": "true"}
+    assert second["constraints"] == [constraint]
+    lines = shown(desk, *rules, flags=flags)
     assert lines[:2] == [f"DENIED  {READ} on *", "  rule 2 (keep) denies it"]
     assert [line.split()[:4] for line in lines[3:]] == [
         ["RULE", "ACCESS", "OUTCOME", "NOT"],
         ["1", "all", "allow", "allows"],
         ["2", "keep", "deny", "denies"],
     ]
-
-
-def test_without_a_match_the_nearest_rule_is_named_with_what_failed(desk: Desk) -> None:
     far, near = named("far", allow("dns:*")), named("near", allow("compute:*", equals={"frn:region": "se-sto-1"}))
-    found = tried(desk, far, near, flags=("--region", "fi-hel-1"))
-    assert (found["reason"], found["nearestRule"]["name"]) == ("no_match", "near")
-    lines = shown(desk, far, near, flags=("--region", "fi-hel-1"))
-    assert lines[1] == "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 is not satisfied"
+    result = tried(desk, far, near, flags=flags)
+    assert (result["reason"], result["nearestRule"]["name"]) == ("no_match", "near")
+    nearest = "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 is not satisfied"
+    assert shown(desk, far, near, flags=flags)[1] == nearest
     assert "its operations do not match" in shown(desk, far)[1]
 
 
-def test_a_missing_fact_is_named_with_its_flag(desk: Desk) -> None:
-    office = named("office", allow("*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]}))
-    for address, decision in (("203.0.113.7", "allowed"), ("::ffff:203.0.113.7", "allowed"), ("2001:db9::1", "denied")):
-        assert verdict(desk, office, flags=("--source-ip", address)) == decision
-    found = tried(desk, office)
-    assert (found["reason"], found["missing"]) == ("unknown_context", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
+IP, KIND = {"frn:sourceIp": ["203.0.113.0/24"]}, {"frn:principalType": "api_key"}
+LATER = {"frn:currentTime": "2026-03-01T09:00:00Z"}
+
+
+def test_flags_are_the_context_of_the_request(desk: Desk) -> None:
+    for constraint, flags, decision in (
+        ({"ipInRange": IP}, ("--source-ip", "203.0.113.7"), "allowed"),
+        ({"ipInRange": IP}, ("--source-ip", "::ffff:203.0.113.7"), "allowed"),
+        ({"ipInRange": IP}, ("--source-ip", "2001:db9::1"), "denied"),
+        ({"equals": KIND}, ("--principal-type", "api_key"), "allowed"),
+        ({"equals": KIND}, ("--principal-type", "user"), "denied"),
+        ({"after": LATER}, ("--time", "2026-03-01T10:00:00+00:30"), "allowed"),
+        ({"after": LATER}, ("--time", "2026-03-01T09:30:00+01:00"), "denied"),
+        ({"after": LATER}, (), "allowed"),
+    ):
+        assert verdict(desk, allow("*", **constraint), flags=flags) == decision, (constraint, flags)
+    office = allow("*", ipInRange=IP)
+    result = tried(desk, office)
+    missing = [{"key": "frn:sourceIp", "flag": "--source-ip"}]
+    assert (result["reason"], result["missing"]) == ("unknown_context", missing)
     assert "set it with --source-ip" in shown(desk, office)[2]
-
-
-def test_principal_type_and_time_are_facts(desk: Desk) -> None:
-    keys = allow("*", equals={"frn:principalType": "api_key"})
-    assert verdict(desk, keys, flags=("--principal-type", "api_key")) == "allowed"
-    assert verdict(desk, keys, flags=("--principal-type", "user")) == "denied"
-    later = allow("*", after={"frn:currentTime": "2026-03-01T09:00:00Z"})
-    assert verdict(desk, later, flags=("--time", "2026-03-01T10:00:00+00:30")) == "allowed"
-    assert verdict(desk, later, flags=("--time", "2026-03-01T09:30:00+01:00")) == "denied"
-    assert verdict(desk, later) == "allowed"
 
 
 @pytest.mark.parametrize("kind", ["request", "resource"])
 def test_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kind: str) -> None:
     flag, key = f"--{kind}-tag", f"frn:{kind}Tag/env"
-
-    def decided(rule: dict[str, Any], *values: str) -> str:
-        return verdict(desk, allow("*"), rule, flags=tuple(word for value in values for word in (flag, value)))
-
     prod, other = deny("*", equals={key: "prod"}), deny("*", notEquals={key: "prod"})
-    # Two tags, in one flag or in two; values may hold an equals sign.
-    assert decided(prod, "team=a,env=prod") == decided(prod, "team=a", "env=prod") == "denied"
-    assert decided(prod, "env=dev=prod") == "allowed"
-    # Known to have none; and not known at all: a deny that needs the tag fires.
-    assert decided(prod, "") == "allowed"
-    assert decided(prod) == "denied"
-    # A tag known to be absent is not equal to anything; an unknown one may be.
-    assert decided(other, "") == "denied"
+    for rule, values, decision in (
+        # Two tags, in one flag or in two; values may hold an equals sign.
+        (prod, ("team=a,env=prod",), "denied"),
+        (prod, ("team=a", "env=prod"), "denied"),
+        (prod, ("env=dev=prod",), "allowed"),
+        # Without tags, and with unknown tags: a deny that needs the tag fires.
+        (prod, ("",), "allowed"),
+        (prod, (), "denied"),
+        # A tag known to be absent is not equal to any value; an unknown one may be.
+        (other, ("",), "denied"),
+    ):
+        flags = tuple(word for value in values for word in (flag, value))
+        assert verdict(desk, allow("*"), rule, flags=flags) == decision, (rule, values)
     assert verdict(desk, allow("*", notEquals={key: "prod"}), flags=(flag, "")) == "allowed"
     assert tried(desk, allow("*", notEquals={key: "prod"}))["reason"] == "unknown_context"
 
@@ -181,10 +162,10 @@ def test_tenant_is_a_fact_of_the_request_in_a_trial(desk: Desk) -> None:
     other = "eae729b9-0000-4000-8000-000000000000"
     rule = allow("*", equals={"frn:tenant": other})
     words = ("--document", text(rule), "--operation", READ, "--target", "*", "--tenant", other)
-    asked = desk.iam("simulate", *words, "-o", "json", "-d")
-    assert json.loads(asked.out)["decision"] == "allowed"
-    assert f"/api/v1/tenants/{WEB_SHOP}/iam/simulate" in asked.err
-    assert other not in asked.err
+    result = desk.iam("simulate", *words, "-o", "json", "-d")
+    assert json.loads(result.out)["decision"] == "allowed"
+    assert f"/api/v1/tenants/{WEB_SHOP}/iam/simulate" in result.err
+    assert other not in result.err
     assert verdict(desk, rule, flags=("--tenant", "another name")) == "denied"
     # The tenant to work in is taken from the variable, as everywhere.
     elsewhere = desk.iam("simulate", *words, FROST_TENANT=other)

@@ -14,12 +14,6 @@ COMPUTE_ALL = "42a68fec-c75a-43c4-8d0d-866b16519537"
 OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
 
 
-@pytest.fixture(scope="module")
-def signed_in(shared: Home) -> Home:
-    shared.sign_in()
-    return shared
-
-
 def printed(home: Home, columns: int, *words: str) -> str:
     """What a command writes to a terminal of so many columns."""
     program = Program(
@@ -39,21 +33,21 @@ def printed(home: Home, columns: int, *words: str) -> str:
     ],
 )
 def test_a_table_fits_80_columns_keeps_ids_and_is_whole_in_a_pipe(
-    signed_in: Home, words: tuple[str, ...], identifier: str, long: str
+    shared: Home, words: tuple[str, ...], identifier: str, long: str
 ) -> None:
-    lines = printed(signed_in, 80, *words).splitlines()
+    lines = printed(shared, 80, *words).splitlines()
     assert max(map(len, lines)) <= 80
     assert f"  {identifier}  " in "\n".join(lines)
     assert long not in "\n".join(lines)
     assert "…" in "\n".join(lines)
-    piped = signed_in.frost(*words).out
+    piped = shared.frost(*words).out
     assert long in piped
     assert "…" not in piped
 
 
-@pytest.mark.parametrize("columns", [20, 60, 80])
-def test_no_id_is_ever_cut(signed_in: Home, columns: int) -> None:
-    assert WEB_SHOP in printed(signed_in, columns, "tenant", "list", "--all")
-    assert DEPLOYERS in printed(signed_in, columns, "iam", "group", "list", "-o", "wide")
-    assert OWNER_ID in printed(signed_in, columns, "whoami")
-    assert COMPUTE_ALL in printed(signed_in, columns, "account", "api-key", "list")
+def test_no_id_is_ever_cut(shared: Home) -> None:
+    columns = 20
+    assert WEB_SHOP in printed(shared, columns, "tenant", "list", "--all")
+    assert DEPLOYERS in printed(shared, columns, "iam", "group", "list", "-o", "wide")
+    assert OWNER_ID in printed(shared, columns, "whoami")
+    assert COMPUTE_ALL in printed(shared, columns, "account", "api-key", "list")

@@ -8,8 +8,9 @@ import pytest
 
 import client.transport.async_client
 import client.transport.blocking_client
+from client.commands.root import main
 from tests.client.certificates import Authority
-from tests.client.scripted import Scripted
+from tests.client.scripted import Ended, Run, Scripted
 from tests.client.wire import DRIVERS, Quick
 
 
@@ -56,3 +57,19 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Scripted:
     """Commands against answers that the test writes down."""
     return Scripted(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line in this process, for a user without a config file."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("FROST_CREDENTIAL_STORE", "file")
+    for name in ("FROST_TENANT", "FROST_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def ended(*words: str) -> Ended:
+        code = main(words)
+        captured = capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
+
+    return ended

@@ -35,20 +35,20 @@ class Provider:
         }
         self.token_answers: list[Answer] = [(200, tokens())]
         self.api: Callable[[str, str], Answer] = lambda path, authorization: (200, {"id": "me"})
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.slow = 0.0
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def forms(self, path: str) -> list[dict[str, str]]:
         """What was posted to a path, in order."""
-        return [form for asked, form in self.asked if asked == path]
+        return [form for requests, form in self.requests if requests == path]
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
 
     def answer(self, path: str, form: dict[str, str], authorization: str) -> Answer | None:
-        self.asked.append((path, form))
+        self.requests.append((path, form))
         match path:
             case "/api/v1/auth/cli-config":
                 return 200, self.cli_config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,15 @@ class Ended(NamedTuple):
     code: int
     out: str
     err: str
+
+    def error(self) -> dict[str, Any]:
+        """The error object of `-o json`, the only output."""
+        assert self.out == ""
+        error: dict[str, Any] = json.loads(self.err)["error"]
+        return error
+
+
+Run = Callable[..., Ended]
 
 
 class Scripted:
@@ -52,8 +61,8 @@ class Scripted:
             self.heard = service.heard
             if len(self.heard) > 1 and (self.heard[-1].method, self.heard[-1].target) == ("GET", BASE):
                 self.heard.pop()  # asks for the name of the tenant that was changed
-        found = self._capsys.readouterr()
-        return Ended(code, found.out, found.err)
+        captured = self._capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
 
     def document(self, *words: str) -> Any:
         """The JSON of a command that must succeed."""
@@ -78,4 +87,4 @@ def refused(status: int, code: str, message: str = "no", **more: Any) -> bytes:
     return answer(status, {"error": {"code": code, "message": message, **more}})
 
 
-__all__ = ["BASE", "TENANT", "Answer", "Ended", "Scripted", "refused"]
+__all__ = ["BASE", "TENANT", "Answer", "Ended", "Run", "Scripted", "refused"]

@@ -98,8 +98,8 @@ class SecretService:
         end = time.monotonic() + 60
         with open_dbus_connection(self.address) as connection:
             while time.monotonic() < end:
-                asked = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))
-                if connection.send_and_get_reply(asked).body[0]:
+                query = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))
+                if connection.send_and_get_reply(query).body[0]:
                     return
                 time.sleep(0.02)
         raise AssertionError("gnome-keyring did not come up")

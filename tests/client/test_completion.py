@@ -16,6 +16,8 @@ from tests.conftest import opened
 from tests.homes import Home
 from tests.terminal import Program
 
+pytestmark = pytest.mark.process
+
 TERRAFORM = "f08db22f-d293-456a-b170-fab23d90fbac"
 CHECKOUT = "47eaa099-2cb6-416d-86dc-283cf0480ff9"
 DEPLOYERS = "142c8364-7806-4577-93e7-83e7eb04b39b"
@@ -51,7 +53,7 @@ def named(demo_platform: Path) -> Iterator[Home]:
     home.remove()
 
 
-def asked(home: Home, *words: str) -> list[str]:
+def completions(home: Home, *words: str) -> list[str]:
     """The values offered to fish for these words."""
     lines = home.frost("__complete", "fish", *words).out.splitlines()
     return [line.partition("\t")[0] for line in lines]
@@ -115,14 +117,7 @@ def asked(home: Home, *words: str) -> list[str]:
     ],
 )
 def test_completion_offers_values(named: Home, words: list[str], offered: list[str]) -> None:
-    assert asked(named, *words) == offered
-
-
-def test_a_name_that_two_tenants_have_is_offered_as_their_ids(named: Home) -> None:
-    offered = asked(named, "tenant", "use", "")
-    assert "Staging" not in offered
-    assert "Web Shop" in offered
-    assert len([value for value in offered if len(value) == 36]) == 2
+    assert completions(named, *words) == offered
 
 
 def test_pressing_tab_starts_nothing_signs_in_nowhere_and_prints_no_error(home: Home) -> None:
@@ -192,18 +187,19 @@ def test_a_shell_completes_and_runs_exactly_the_value(named: Home, shell: str) -
 
 
 def test_bash_offers_no_name_that_open_double_quotes_cannot_hold(named: Home) -> None:
-    line = 'frost tenant use "'
-    offered = named.frost("__complete", "bash", line, "").out.splitlines()
+    offered = named.frost("__complete", "bash", 'frost tenant use "', "").out.splitlines()
     assert "Web Shop" in offered
     assert not any("reboot" in value for value in offered)
+    # A name that two tenants have is offered as their ids.
+    offered = completions(named, "tenant", "use", "")
+    assert ("Staging" in offered, "Web Shop" in offered) == (False, True)
+    assert len([value for value in offered if len(value) == 36]) == 2
 
 
 @pytest.mark.parametrize("quote", ["", "'", '"'])
-@pytest.mark.parametrize(
-    "value", [HOSTILE[:-2], "a\\b", "~/x", "a*b?[c]{d,e}", "#x", "a;b|c<d>e(f)", "$HOME", "x\\", "'", '"']
-)
-def test_a_quoted_value_is_one_word_for_bash_and_for_us(value: str, quote: str) -> None:
-    written = f"{quote}{_quoted(value, quote)}{quote}"
-    done = subprocess.run(["bash", "-c", f"printf %s {written}"], capture_output=True, check=True)
-    assert done.stdout.decode() == value
-    assert _split(f"x {written}")[-1].text == value
+def test_a_quoted_value_is_one_word_for_bash_and_for_us(quote: str) -> None:
+    values = [HOSTILE[:-2], "a\\b", "~/x", "a*b?[c]{d,e}", "#x", "a;b|c<d>e(f)", "$HOME", "x\\", "'", '"']
+    words = [f"{quote}{_quoted(value, quote)}{quote}" for value in values]
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {' '.join(words)}"], capture_output=True, check=True)
+    assert done.stdout.decode().split("\0")[:-1] == values
+    assert [_split(f"x {word}")[-1].text for word in words] == values

@@ -35,35 +35,26 @@ def refused(path: str, **more: bool) -> FrostError:
     return caught.value
 
 
-def test_no_file_is_the_local_context(file: Path) -> None:
-    found = load(str(file), environ=HOME)
-    assert not found.exists
-    assert list(found.contexts) == ["local"]
-    chosen, source = select(found, {})
+def test_no_file_and_one_without_contexts_are_the_local_context(file: Path) -> None:
+    config = load(str(file), environ=HOME)
+    assert (config.exists, list(config.contexts), config.output_format) == (False, ["local"], "table")
+    chosen, source = select(config, {})
     assert (chosen.api_endpoint, source) == ("unix:/home/ada/.cli/platform/api.sock", "default")
-    assert found.output_format == "table"
-
-
-def test_a_named_file_that_is_missing_is_refused_and_its_creation_named(file: Path) -> None:
     assert "config init" in refused(str(file), explicit=True).hint
-
-
-def test_an_empty_file_and_one_with_only_defaults_are_the_local_context(file: Path) -> None:
     for text in ("", "# nothing\n", "defaults: {output_format: json}\n", "keys: {quit: q}\n"):
-        found = load(write(file, text), environ=HOME)
-        assert list(found.contexts) == ["local"], text
-        assert not found.flat
-    assert found.keys == {"quit": "q"}
+        config = load(write(file, text), environ=HOME)
+        assert (list(config.contexts), config.flat) == (["local"], False), text
+    assert config.keys == {"quit": "q"}
 
 
 def test_top_level_values_count_in_a_flat_file(file: Path) -> None:
     path = write(file, "api_endpoint: https://h.example/api\nregion: r1\napi_key: K1\noutput_format: yaml\n")
-    found = load(path, environ=HOME)
-    chosen, _ = select(found, {})
+    config = load(path, environ=HOME)
+    chosen, _ = select(config, {})
     assert (chosen.name, chosen.api_endpoint, chosen.region) == ("default", "https://h.example/api", "r1")
     assert chosen.credentials.api_key == "K1"
     assert chosen.sources["api_endpoint"] == "file"
-    assert found.output_format == "yaml"
+    assert config.output_format == "yaml"
 
 
 def test_top_level_values_do_not_count_beside_contexts(file: Path) -> None:
@@ -86,46 +77,35 @@ def test_top_level_values_do_not_count_beside_contexts(file: Path) -> None:
 
 
 def test_the_variable_wins_over_the_file_and_a_flag_over_both(file: Path) -> None:
-    found = load(write(file, "current_context: a\ncontexts: {a: {}, b: {}, c: {}}\n"), environ=HOME)
-    assert select(found, {}) == (found.contexts["a"], "file")
-    assert select(found, {"FROST_CONTEXT": "b"}) == (found.contexts["b"], "variable")
-    assert select(found, {"FROST_CONTEXT": "b"}, "c") == (found.contexts["c"], "flag")
-    assert select(found, {"FROST_CONTEXT": ""}) == (found.contexts["a"], "file")
+    config = load(write(file, "current_context: a\ncontexts: {a: {}, b: {}, c: {}}\n"), environ=HOME)
+    assert select(config, {}) == (config.contexts["a"], "file")
+    assert select(config, {"FROST_CONTEXT": "b"}) == (config.contexts["b"], "variable")
+    assert select(config, {"FROST_CONTEXT": "b"}, "c") == (config.contexts["c"], "flag")
+    assert select(config, {"FROST_CONTEXT": ""}) == (config.contexts["a"], "file")
 
 
-@pytest.mark.parametrize(
-    ("environ", "current", "said"),
-    [
+def test_an_unknown_context_is_refused_with_the_known_ones(file: Path) -> None:
+    for environ, current, message in (
         ({"FROST_CONTEXT": "x"}, "a", "FROST_CONTEXT"),
         ({}, "gone", "current_context"),
         ({}, '""', "no context is selected"),
-    ],
-)
-def test_an_unknown_context_is_refused_with_the_known_ones(
-    file: Path, environ: dict[str, str], current: str, said: str
-) -> None:
-    found = load(write(file, f"current_context: {current}\ncontexts: {{a: {{}}, b: {{}}}}\n"), environ=HOME)
-    with pytest.raises(FrostError, match="a, b") as caught:
-        select(found, environ)
-    assert said in caught.value.message
-    assert caught.value.exit_code == Exit.NOT_FOUND
+    ):
+        config = load(write(file, f"current_context: {current}\ncontexts: {{a: {{}}, b: {{}}}}\n"), environ=HOME)
+        with pytest.raises(FrostError, match="a, b") as caught:
+            select(config, environ)
+        assert message in caught.value.message
+        assert caught.value.exit_code == Exit.NOT_FOUND
 
 
-def test_read_only_and_keys_are_read(file: Path) -> None:
-    found = load(write(file, "contexts: {a: {read_only: true}}\nkeys: {switch-tenant: f5}\n"), environ=HOME)
-    assert found.contexts["a"].read_only
-    assert found.keys == {"switch-tenant": "f5"}
+def test_members_of_a_context_are_read(file: Path) -> None:
+    config = load(write(file, "contexts: {a: {read_only: true}}\nkeys: {switch-tenant: f5}\n"), environ=HOME)
+    assert config.contexts["a"].read_only
+    assert config.keys == {"switch-tenant": "f5"}
     assert "line 1, column 27" in refused(write(file, "contexts: {a: {read_only: maybe}}\n")).message
-
-
-def test_a_session_that_has_ended_is_marked(file: Path) -> None:
     assert load(write(file, "contexts: {a: {session: ended}}\n"), environ=HOME).contexts["a"].session_ended
-
-
-def test_an_unknown_output_format_is_reported_and_not_used(file: Path) -> None:
-    found = load(write(file, "defaults: {output_format: wide}\n"), environ=HOME)
-    assert found.output_format == "table"
-    assert "'wide'" in found.notices[0]
+    # An unknown output format is reported and not used.
+    config = load(write(file, "defaults: {output_format: wide}\n"), environ=HOME)
+    assert (config.output_format, "'wide'" in config.notices[0]) == ("table", True)
 
 
 def test_home_must_be_an_absolute_path() -> None:
@@ -137,10 +117,10 @@ def test_home_must_be_an_absolute_path() -> None:
 
 def test_plain_scalars_stay_the_text_they_are(file: Path) -> None:
     path = write(file, "contexts: {a: {region: no, tenant: 0123, api_endpoint: 12:30:45}}\nkeys: {on: 1e3, '~': ~}\n")
-    found = load(path, environ=HOME)
-    chosen = found.contexts["a"]
+    config = load(path, environ=HOME)
+    chosen = config.contexts["a"]
     assert (chosen.region, chosen.tenant, chosen.api_endpoint) == ("no", "0123", "12:30:45")
-    assert found.keys == {"on": "1e3", "~": ""}
+    assert config.keys == {"on": "1e3", "~": ""}
 
 
 @pytest.mark.parametrize(
@@ -171,61 +151,54 @@ def test_damaged_and_forbidden_yaml_is_refused_at_its_place(
 ) -> None:
     path = write(file, text)
     before = file.read_bytes()
-    found = refused(path)
-    assert f"line {line}, column {column}: " in found.message
-    assert reason in found.message
+    error = refused(path)
+    assert f"line {line}, column {column}: " in error.message
+    assert reason in error.message
     assert file.read_bytes() == before
 
 
-def test_no_value_of_the_file_is_repeated_in_an_error(file: Path) -> None:
+def test_no_value_of_the_file_is_in_an_error_or_a_representation(file: Path) -> None:
     for text in ("api_key: [SECRET\n", "api_key: SECRET: x\n", "credentials: SECRET\n", "api_key: {a: SECRET}\n"):
         assert "SECRET" not in str(refused(write(file, text)).document())
+    credentials = "{api_key: SECRET1, access_token: SECRET2, refresh_token: SECRET3}"
+    assert "SECRET" not in repr(load(write(file, f"contexts: {{a: {{credentials: {credentials}}}}}\n"), environ=HOME))
 
 
 def test_an_alias_bomb_is_refused_at_once(file: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     path = write(file, "\n".join(lines) + "\n")
-    found, taken = effort(lambda: refused(path))
-    assert "values, aliases followed" in found.message
+    error, taken = effort(lambda: refused(path))
+    assert "values, aliases followed" in error.message
     assert taken < 200
 
 
-def test_every_alias_counts_with_its_values() -> None:
+def test_size_and_values_with_aliases_are_bounded(file: Path) -> None:
     few = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 4)}]" for n in range(1, 12)]
     with pytest.raises(FrostError, match="values"):
         strict_yaml.read(("a0: &a0 [x, x, x, x]\n" + "\n".join(few)).encode(), "f")
     with pytest.raises(FrostError, match="more than 100 aliases"):
         strict_yaml.read(f"a: &a x\nb: [{'*a, ' * 101}]\n".encode(), "f")
+    assert "256 KiB" in refused(write(file, "a: " + "x" * 300_000)).message
+    assert "values" in refused(write(file, "a: [" + "x," * 30_000 + "]")).message
     assert strict_yaml.read(b"a: &a {r: 1}\nb: *a\n", "f") == {"a": {"r": "1"}, "b": {"r": "1"}}
 
 
-def test_size_and_count_are_bounded(file: Path) -> None:
-    assert "256 KiB" in refused(write(file, "a: " + "x" * 300_000)).message
-    assert "values" in refused(write(file, "a: [" + "x," * 30_000 + "]")).message
-
-
-def test_a_file_others_can_read_is_warned_of_with_the_repair(file: Path) -> None:
+def test_files_and_folders_that_others_can_change_are_refused(file: Path) -> None:
     notices = load(write(file, "a: 1\n", mode=0o644), environ=HOME).notices
     assert len(notices) == 1
     assert f"chmod 600 {file}" in notices[0]
-    assert load(write(file, "a: 1\n"), environ=HOME).notices == ()
-
-
-def test_a_folder_others_can_write_is_refused(file: Path) -> None:
     path = write(file, "a: 1\n")
+    assert load(path, environ=HOME).notices == ()
     file.parent.chmod(0o777)
     assert "writable by other users" in refused(path).message
     file.parent.chmod(0o1777)  # as /tmp: others cannot exchange the file
     load(path, environ=HOME)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("given", ["file", "folder"])
-def test_a_file_of_another_user_is_refused(file: Path, given: str) -> None:
-    path = write(file, "a: 1\n")
-    os.chown(file if given == "file" else file.parent, 65534, 65534)
-    assert "another user" in refused(path).message
+    if os.geteuid() == 0:
+        for foreign in (file, file.parent):
+            os.chown(foreign, 65534, 65534)
+            assert "another user" in refused(path).message
+            os.chown(foreign, 0, 0)
 
 
 def test_a_link_of_this_user_is_followed(file: Path, tmp_path: Path) -> None:
@@ -236,17 +209,19 @@ def test_a_link_of_this_user_is_followed(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant another user's link")
-@pytest.mark.parametrize("planted", ["the file", "its folder"])
-def test_a_link_of_another_user_is_refused(tmp_path: Path, planted: str) -> None:
+def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    (tmp_path / "real").mkdir(mode=0o700)
+    for name in ("real", "mine"):
+        (tmp_path / name).mkdir(mode=0o700)
     write(tmp_path / "real" / "config.yaml", "a: 1\n")
-    (tmp_path / "mine").mkdir(mode=0o700)
-    link = tmp_path / "mine" / "config.yaml" if planted == "the file" else tmp_path / "link"
-    link.symlink_to(tmp_path / "real" / "config.yaml" if planted == "the file" else tmp_path / "real")
-    os.chown(link, 65534, 65534, follow_symlinks=False)
-    path = link if planted == "the file" else link / "config.yaml"
-    assert "link that is owned by another user" in refused(str(path)).message
+    file, folder = tmp_path / "mine" / "config.yaml", tmp_path / "link"
+    for link, target, path in (
+        (file, tmp_path / "real" / "config.yaml", file),
+        (folder, tmp_path / "real", folder / "config.yaml"),
+    ):
+        link.symlink_to(target)
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        assert "link that is owned by another user" in refused(str(path)).message
 
 
 def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path: Path) -> None:
@@ -258,6 +233,7 @@ def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path:
     assert "not a regular file" in refused(str(tmp_path / "pipe")).message
 
 
+@pytest.mark.process
 def test_reading_loads_nothing_that_writing_needs(file: Path) -> None:
     write(file, "current_context: a\ncontexts: {a: {region: r1}}\n")
     unwanted = ("pathlib", "ruamel", "keyring", "subprocess", "tempfile", "http.client", "dataclasses")
@@ -269,10 +245,3 @@ def test_reading_loads_nothing_that_writing_needs(file: Path) -> None:
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env={
         "PYTHONPATH": os.pathsep.join(sys.path)}, check=True)  # fmt: skip
     assert done.stdout.strip() == "[]"
-
-
-def test_a_context_shows_no_secret_in_its_representation(file: Path) -> None:
-    path = write(
-        file, "contexts: {a: {credentials: {api_key: SECRET1, access_token: SECRET2, refresh_token: SECRET3}}}\n"
-    )
-    assert "SECRET" not in repr(load(path, environ=HOME))

@@ -92,24 +92,18 @@ def test_values_mean_the_same_to_every_yaml_reader(file: Path, region: str) -> N
     assert load(str(file), environ=HOME).contexts["prod"].region == region
 
 
-def test_the_first_write_makes_folder_and_file_private(file: Path) -> None:
+def test_a_write_makes_folder_and_file_private(file: Path) -> None:
     previous = os.umask(0)
     try:
         set_region(file, "r1")
     finally:
         os.umask(previous)
-    assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert file.stat().st_mode & 0o777 == 0o600
-    found = load(str(file), environ=HOME)
-    assert list(found.contexts) == ["local", "prod"]
-    assert found.current_context == "local"
-    assert re.fullmatch("[0-9a-f]{16}", found.file_id)
-
-
-def test_a_write_makes_a_file_that_others_could_read_private(file: Path) -> None:
-    path = written(file, COMMENTED)
+    assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    config = load(str(file), environ=HOME)
+    assert (list(config.contexts), config.current_context) == (["local", "prod"], "local")
+    assert re.fullmatch("[0-9a-f]{16}", config.file_id)
     file.chmod(0o644)
-    set_region(path, "r2")
+    set_region(file, "r2")
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -118,37 +112,31 @@ def test_a_flat_file_stays_flat_until_it_gets_a_second_context(file: Path) -> No
     set_region(path, "r1", "default")
     assert load(path, environ=HOME).flat
     set_region(path, "r2", "other")
-    found = load(path, environ=HOME)
-    assert not found.flat
-    assert (found.current_context, list(found.contexts)) == ("default", ["default", "other"])
-    assert found.contexts["default"].api_endpoint == "https://h.example/api"
-    assert found.contexts["default"].credentials.api_key == "K"
-    assert found.contexts["default"].region == "r1"
-    assert found.output_format == "json"
+    config = load(path, environ=HOME)
+    assert (config.flat, config.output_format) == (False, "json")
+    assert (config.current_context, list(config.contexts)) == ("default", ["default", "other"])
+    default = config.contexts["default"]
+    assert (default.api_endpoint, default.region) == ("https://h.example/api", "r1")
+    assert default.credentials.api_key == "K"
 
 
-@pytest.mark.parametrize("text", ["a: [\n", "a: 1\na: 2\n", "a: !!python/none x\n", "- list\n"])
-def test_a_damaged_file_is_never_written_over(file: Path, text: str) -> None:
-    path = written(file, text)
-    with pytest.raises(FrostError) as caught:
-        set_region(path, "r2")
-    assert caught.value.exit_code == Exit.USAGE
-    assert file.read_text() == text
-    assert temporaries(file) == []
-
-
-def test_a_change_that_cannot_be_read_back_is_not_written(file: Path) -> None:
+def test_a_change_that_fails_leaves_the_file_and_the_lock(file: Path) -> None:
+    for text in ("a: [\n", "a: 1\na: 2\n", "a: !!python/none x\n", "- list\n"):
+        path = written(file, text)
+        with pytest.raises(FrostError) as caught:
+            set_region(path, "r2")
+        assert caught.value.exit_code == Exit.USAGE
+        assert (file.read_text(), temporaries(file)) == (text, [])
     path = written(file, COMMENTED)
     with pytest.raises(FrostError, match="tags"), edit(path) as document:
         document.context("prod")["number"] = 5  # every value is text here; this would be written with a tag
-    assert file.read_text() == COMMENTED
-
-
-def test_a_failing_change_leaves_the_file_and_the_lock(file: Path) -> None:
-    path = written(file, COMMENTED)
     with pytest.raises(ZeroDivisionError), edit(path) as document:
         document.data["a"] = 1 / 0
+    file.parent.chmod(0o770)
+    with pytest.raises(FrostError, match="writable by other users"):
+        set_region(path, "r2")
     assert file.read_text() == COMMENTED
+    file.parent.chmod(0o700)
     set_region(path, "r2")
 
 
@@ -177,14 +165,6 @@ def test_a_planted_link_is_never_written_through(file: Path, tmp_path: Path, nam
     assert target.read_text() == "precious"
 
 
-def test_a_folder_others_can_write_is_not_written_to(file: Path) -> None:
-    path = written(file, COMMENTED)
-    file.parent.chmod(0o770)
-    with pytest.raises(FrostError, match="writable by other users"):
-        set_region(path, "r2")
-    assert file.read_text() == COMMENTED
-
-
 WRITER = """
 import sys
 from client.config.writer import edit
@@ -207,9 +187,8 @@ with held:
 @contextmanager
 def held_by_a_process(path: str, lock: str) -> Iterator[None]:
     """A lock that another process holds; at the end the process is killed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path, lock], stdout=subprocess.PIPE, env=environment()
-    ) as holder:
+    words = [sys.executable, "-c", HOLDER, path, lock]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment()) as holder:
         assert holder.stdout is not None
         try:
             assert holder.stdout.readline() == b"held\n"
@@ -218,6 +197,7 @@ def held_by_a_process(path: str, lock: str) -> Iterator[None]:
             holder.kill()
 
 
+@pytest.mark.process
 def test_no_change_of_two_writing_processes_is_lost(file: Path) -> None:
     path = written(file, COMMENTED)
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name], env=environment()) for name in "ab"]
@@ -240,7 +220,7 @@ def test_no_change_of_two_writing_threads_is_lost(file: Path) -> None:
     assert len(load(path, environ=HOME).keys) == 10
 
 
-def test_a_lock_that_is_held_is_given_up_with_a_clear_word(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_lock_is_given_up_with_the_reason(file: Path) -> None:
     path = written(file, COMMENTED)
     with config_file.locked(path):
         started = time.monotonic()
@@ -301,10 +281,7 @@ KILLED = textwrap.dedent("""
 def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) -> None:
     """kill -9 before the first line of client/config/file.py that a write runs, before the second, … to the last."""
     path = written(file, COMMENTED + "file_id: abcdef0123456789\n")
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, path], env=environment(), capture_output=True, text=True, check=True
-    )
-    steps, leftovers, outcomes, modes, ended = json.loads(done.stdout)
+    steps, leftovers, outcomes, modes, ended = json.loads(output_of(KILLED, path))
     assert outcomes == ["new", "old"]
     assert modes == ["0o600"]
     assert leftovers > 0  # some kills did hit between the temporary file and its new name
@@ -312,22 +289,17 @@ def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) ->
 
 
 def test_leftovers_of_a_killed_write_are_removed_by_the_next(file: Path) -> None:
+    """Two files of one folder have two locks: the temporary file of the other one stays."""
     path = written(file, COMMENTED)
-    (file.parent / ".config.yaml-0011223344556677.tmp").write_text("half")
-    set_region(path, "r2")
-    assert temporaries(file) == []
-
-
-def test_a_write_of_the_file_beside_it_is_left_alone(file: Path) -> None:
-    """Two files of one folder have two locks: what the other one's write is about to rename is not cleaned up."""
-    path = written(file, COMMENTED)
+    leftover = file.parent / ".config.yaml-0011223344556677.tmp"
     others = [file.parent / name for name in (".other.yaml-0011223344556677.tmp", ".config.yaml-notes.tmp")]
-    for other in others:
-        other.write_text("half")
+    for one in (leftover, *others):
+        one.write_text("half")
     set_region(path, "r2")
-    assert all(other.exists() for other in others)
+    assert [one.exists() for one in (leftover, *others)] == [False, True, True]
 
 
+@pytest.mark.process
 def test_a_full_disk_leaves_the_file_and_is_reported(file: Path) -> None:
     path = written(file, COMMENTED)
     code = textwrap.dedent("""
@@ -344,10 +316,7 @@ def test_a_full_disk_leaves_the_file_and_is_reported(file: Path) -> None:
         except FrostError as error:
             print(error.code, error.message)
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], env=environment(), capture_output=True, text=True, check=True
-    )
-    assert "CONFIG_NOT_WRITTEN" in done.stdout
+    assert "CONFIG_NOT_WRITTEN" in output_of(code, path)
     assert load(path, environ=HOME).contexts["prod"].region == "r1"
     assert temporaries(file) == []
 
@@ -364,8 +333,8 @@ def test_a_failed_sync_of_the_folder_reports_that_the_file_was_written(
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", fail_for_folders)
-    with pytest.raises(FrostError) as refused, edit(path) as document:
-        document.context("prod")["region"] = "r2"
+    with pytest.raises(FrostError) as refused:
+        set_region(path, "r2")
     assert load(path, environ=HOME).contexts["prod"].region == "r2"
     assert refused.value.hint == "the file was written, but may be lost if the machine fails now"
 
@@ -386,8 +355,13 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
+def output_of(program: str, path: str) -> str:
+    words = [sys.executable, "-c", program, path]
+    return subprocess.run(words, env=environment(), capture_output=True, text=True, check=True).stdout
+
+
 def locks(file: Path) -> list[str]:
-    return sorted(found.name for found in file.parent.glob("*.lock"))
+    return sorted(lock.name for lock in file.parent.glob("*.lock"))
 
 
 def lock_of_the_provider(file: Path, age: float = 0) -> Path:
@@ -398,8 +372,8 @@ def lock_of_the_provider(file: Path, age: float = 0) -> Path:
     return lock
 
 
-def test_a_write_and_a_refresh_leave_no_lock_in_the_folder(file: Path) -> None:
-    path = written(file, COMMENTED)
+def test_a_write_and_a_refresh_leave_no_lock_and_stop_others_meanwhile(file: Path) -> None:
+    path, lock = written(file, COMMENTED), file.with_name("config.yaml.lock")
     set_region(path, "r2")
     assert locks(file) == []
     with config_file.refreshing(path, seconds=5):
@@ -407,15 +381,14 @@ def test_a_write_and_a_refresh_leave_no_lock_in_the_folder(file: Path) -> None:
         # It is there for the whole refresh: two refreshes with one token would end the session.
         assert locks(file) == ["config.yaml.lock"]
     assert locks(file) == []
-
-
-def test_the_provider_finds_the_lock_while_the_file_is_written(file: Path) -> None:
-    path = written(file, COMMENTED)
     with edit(path):
         with pytest.raises(FileExistsError):
             lock_of_the_provider(file)
-        # It takes a lock that is older than 120 s for that of a dead process.
-        assert abs(time.time() - file.with_name("config.yaml.lock").stat().st_mtime) < 60
+        # The provider takes a lock that is older than 120 s for that of a dead process.
+        assert abs(time.time() - lock.stat().st_mtime) < 60
+        # An earlier release takes a `flock` on the file.
+        with lock.open("r+") as former, pytest.raises(BlockingIOError):
+            fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
     lock_of_the_provider(file)
 
 
@@ -437,52 +410,40 @@ def test_a_young_lock_of_the_provider_is_respected(file: Path, monkeypatch: pyte
     assert locks(file) == []
 
 
-@pytest.mark.parametrize("age", [121, 86_400, -86_400])
-def test_an_old_lock_is_ignored_and_removed(file: Path, age: float) -> None:
+def test_an_old_lock_is_removed_unless_a_process_of_an_earlier_release_holds_it(file: Path) -> None:
     """Of a dead process, or of an earlier release, which never removed its own."""
-    path, _ = written(file, COMMENTED), lock_of_the_provider(file, age)
-    file.with_name("config.yaml.refresh.lock").touch()
-    set_region(path, "r2")
-    assert 'region: "r2"' in file.read_text()
-    assert locks(file) == []
-
-
-@pytest.mark.parametrize("name", ["config.yaml.lock", "config.yaml.refresh.lock"])
-def test_a_lock_that_a_process_of_an_earlier_release_holds_is_respected(file: Path, name: str) -> None:
-    path, lock = written(file, COMMENTED), file.with_name(name)
-    with lock.open("w") as held:
-        os.utime(lock, (time.time() - 3600,) * 2)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(FrostError, match="another process"), config_file.refreshing(path, seconds=0.2):
+    path = written(file, COMMENTED)
+    for age in (121, 86_400, -86_400):
+        lock_of_the_provider(file, age)
+        file.with_name("config.yaml.refresh.lock").touch()
+        set_region(path, f"r{age}")
+        assert f'region: "r{age}"' in file.read_text()
+        assert locks(file) == []
+    for name in ("config.yaml.lock", "config.yaml.refresh.lock"):
+        lock = file.with_name(name)
+        with lock.open("w") as held:
+            os.utime(lock, (time.time() - 3600,) * 2)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(FrostError, match="another process"), config_file.refreshing(path, seconds=0.2):
+                pass
+            assert lock.exists()
+        with config_file.refreshing(path, seconds=5):
             pass
-        assert lock.exists()
-    with config_file.refreshing(path, seconds=5):
-        pass
-    assert locks(file) == []
+        assert locks(file) == []
 
 
-def test_an_earlier_release_waits_for_a_write_of_this_one(file: Path) -> None:
-    """It takes a `flock` on `config.yaml.lock`."""
-    path = written(file, COMMENTED)
-    with edit(path), file.with_name("config.yaml.lock").open("r+") as former, pytest.raises(BlockingIOError):
-        fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-@pytest.mark.parametrize("lock", ["locked", "refreshing"])
-def test_the_lock_of_a_killed_process_stops_no_write(file: Path, lock: str) -> None:
-    path = written(file, COMMENTED)
-    with held_by_a_process(path, lock):
-        assert locks(file) == ["config.yaml.lock"]
-    assert locks(file) == ["config.yaml.lock"]
-    set_region(path, "r2")
-    assert locks(file) == []
-
-
-def test_a_write_beside_a_refresh_of_another_process_leaves_its_lock(file: Path) -> None:
+@pytest.mark.process
+def test_the_lock_of_another_process_is_left_while_it_lives(file: Path) -> None:
     path = written(file, COMMENTED)
     with held_by_a_process(path, "refreshing"):
         set_region(path, "r2")
         assert locks(file) == ["config.yaml.lock"]
+    for lock in ("locked", "refreshing"):
+        with held_by_a_process(path, lock):
+            assert locks(file) == ["config.yaml.lock"]
+        assert locks(file) == ["config.yaml.lock"]
+        set_region(path, "r2")
+        assert locks(file) == []
 
 
 def test_a_file_system_without_hard_links_is_written_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,10 @@ from client.errors import Exit, FrostError
 from tests.client.secret_service import SecretService, missing, secret_service
 from tests.homes import Home
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}"),
+]
 GIVEN_UP = 15.0
 """Three seconds are what it may take; a bus that waits by itself takes 25."""
 SESSION = Credential("session", "ACCESS-SECRET", "REFRESH-SECRET", 1790000000)
@@ -54,14 +57,16 @@ def test_a_session_is_kept_in_the_keyring_and_only_its_place_in_the_file(home: H
     assert "SECRET" not in home.config.read_text()
     assert config_of(home).contexts["local"].credentials.kinds == ("session",)
     assert loaded(home) == SESSION._replace(source="keyring")
-
-
-def test_a_sign_in_touches_an_unchanged_file(home: Home, keyring: SecretService) -> None:
-    credential_store.save_session(config_of(home), "local", SESSION, {})
+    # Another sign-in touches the file without a change.
     before = (home.config.read_text(), home.config.stat().st_mtime_ns)
     credential_store.save_session(config_of(home), "local", SESSION._replace(secret="OTHER"), {})
     assert home.config.read_text() == before[0]
     assert home.config.stat().st_mtime_ns > before[1]
+    # A rotated pair stays in the keyring.
+    config = config_of(home)
+    credential_store.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
+    assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "keyring")
+    assert home.config.read_text() == before[0]
 
 
 def test_every_file_and_context_has_an_entry_of_its_own(home: Home, keyring: SecretService) -> None:
@@ -74,44 +79,31 @@ def test_every_file_and_context_has_an_entry_of_its_own(home: Home, keyring: Sec
 
 def test_key_and_session_live_together_and_leave_one_by_one(home: Home, keyring: SecretService) -> None:
     credential_store.save_session(config_of(home), "local", SESSION, {})
-    credential_store.save_api_key(config_of(home), "local", "KEY", {})
+    for _ in range(2):
+        credential_store.save_api_key(config_of(home), "local", "KEY", {})
     assert config_of(home).contexts["local"].credentials.kinds == ("api_key", "session")
     assert loaded(home).secret == "KEY"
     credential_store.forget(config_of(home), "local", ended=True)
     config = config_of(home)
     assert keyring_store.read(credential_store.entry(config, "local")) == {"api_key": "KEY"}
     assert config.contexts["local"].credentials.kinds == ("api_key",)
-
-
-def test_the_last_secret_takes_its_entry_with_it(home: Home, keyring: SecretService) -> None:
-    credential_store.save_session(config_of(home), "local", SESSION, {})
-    credential_store.forget(config_of(home), "local", ended=False)
+    # The last secret takes its entry with it.
+    credential_store.save_session(config_of(home), "other", SESSION, {})
+    credential_store.forget(config_of(home), "other", ended=False)
     config = config_of(home)
-    assert keyring_store.read(credential_store.entry(config, "local")) == {}
-    assert config.contexts["local"].credentials.store == ""
+    assert keyring_store.read(credential_store.entry(config, "other")) == {}
+    assert config.contexts["other"].credentials.store == ""
 
 
-def test_a_key_in_the_file_moves_to_the_keyring_with_the_next_sign_in(home: Home, keyring: SecretService) -> None:
+def test_a_sign_in_moves_all_secrets_to_the_store_in_use(home: Home, keyring: SecretService) -> None:
     credential_store.save_api_key(config_of(home), "local", "KEY-SECRET", {"FROST_CREDENTIAL_STORE": "file"})
     credential_store.save_session(config_of(home), "local", SESSION, {})
     assert "SECRET" not in home.config.read_text()
     assert loaded(home) == Credential("api_key", "KEY-SECRET", source="keyring")
-
-
-def test_leaving_the_keyring_takes_everything_to_the_file(home: Home, keyring: SecretService) -> None:
-    credential_store.save_api_key(config_of(home), "local", "KEY", {})
     credential_store.save_session(config_of(home), "local", SESSION, {"FROST_CREDENTIAL_STORE": "file"})
-    found = config_of(home).contexts["local"].credentials
-    assert (found.store, found.api_key, found.access_token) == ("", "KEY", "ACCESS-SECRET")
+    stored = config_of(home).contexts["local"].credentials
+    assert (stored.store, stored.api_key, stored.access_token) == ("", "KEY-SECRET", "ACCESS-SECRET")
     assert keyring_store.read(credential_store.entry(config_of(home), "local")) == {}
-
-
-def test_a_rotated_pair_stays_in_the_keyring_and_leaves_the_file_alone(home: Home, keyring: SecretService) -> None:
-    credential_store.save_session(config_of(home), "local", SESSION, {})
-    before, config = home.config.read_text(), config_of(home)
-    credential_store.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
-    assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "keyring")
-    assert home.config.read_text() == before
 
 
 def test_a_bus_without_a_keyring_means_the_file_with_a_notice(home: Home, bus: SecretService) -> None:

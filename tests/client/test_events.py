@@ -34,15 +34,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LONGEST_PAUSE", 0.05)
 
 
-async def first(link: Context, count: int, found: list[Signal] | None = None) -> list[Signal]:
+async def first(link: Context, count: int, received: list[Signal] | None = None) -> list[Signal]:
     """The first signals of tenant t-1, also put into `found` as they come."""
-    found = [] if found is None else found
+    received = [] if received is None else received
     async with AsyncClient(link) as client, asyncio.timeout(60):
         async for signal in events.signals(client, "t-1"):
-            found.append(signal)
-            if len(found) == count:
+            received.append(signal)
+            if len(received) == count:
                 break
-    return found
+    return received
 
 
 def open_stream(*pieces: bytes) -> Answer:
@@ -67,42 +67,32 @@ async def test_an_event_is_a_signal_as_soon_as_it_comes() -> None:
 
 
 async def test_an_ended_and_a_reopened_stream_each_give_a_resync(quick: None) -> None:
+    with Service(open_stream(EVENT)) as service:  # opening for the first time is no signal
+        assert (await first(Context(service.endpoint), 1))[0].kind == "resource"
     with Service(HEAD + EVENT, open_stream(EVENT)) as service:
         assert await first(Context(service.endpoint), 4) == [SIGNAL, RESYNC, RESYNC, SIGNAL]
     assert len(service.heard) == 2
 
 
-async def test_opening_for_the_first_time_is_no_signal(quick: None) -> None:
-    with Service(open_stream(EVENT)) as service:
-        assert (await first(Context(service.endpoint), 1))[0].kind == "resource"
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
+async def test_a_refused_stream_is_tried_again_without_a_signal(quick: None) -> None:
+    for refusal in (
         answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}}),
         answer(426, {"error": {"code": "X", "message": "no"}}),
         answer(200, b"<html>", Content_Type="text/html"),
         answer(500, b""),
-    ],
-)
-async def test_a_refused_stream_is_tried_again_without_a_signal(quick: None, refusal: bytes) -> None:
-    with Service(refusal, refusal, open_stream(EVENT)) as service:
-        assert await first(Context(service.endpoint), 2) == [RESYNC, SIGNAL]
+    ):
+        with Service(refusal, refusal, open_stream(EVENT)) as service:
+            assert await first(Context(service.endpoint), 2) == [RESYNC, SIGNAL]
 
 
-async def test_the_end_of_the_session_ends_the_signals(quick: None) -> None:
+async def test_the_end_of_the_session_and_of_the_access_end_the_signals(quick: None) -> None:
     unauthenticated = answer(401, {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "no"}})
     with Service(HEAD + EVENT, unauthenticated) as service:
-        found: list[Signal] = []
-        link = Context(service.endpoint, session(), [over()])
+        signals: list[Signal] = []
         with pytest.raises(FrostError) as caught:
-            await first(link, 3, found)
-    assert found == [SIGNAL, RESYNC]
+            await first(Context(service.endpoint, session(), [over()]), 3, signals)
+    assert signals == [SIGNAL, RESYNC]
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
-
-
-async def test_a_tenant_that_may_not_be_seen_any_more_ends_the_signals(quick: None) -> None:
     denied = answer(403, {"error": {"code": "TENANT_ACCESS_DENIED", "message": "tenant access denied"}})
     with Service(denied) as service, pytest.raises(FrostError) as caught:
         await first(Context(service.endpoint), 1)
@@ -171,9 +161,8 @@ def test_however_the_bytes_are_parted_the_signals_are_the_same(cuts: list[int], 
     assert asyncio.run(collected()) == [SIGNAL, RESYNC, SIGNAL]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+async def test_an_event_is_read_as() -> None:
+    for text, expected in (
         (b"event: resource\ndata: not json\n\n", [RESYNC]),
         (b"event: resource\ndata: [1]\n\n", [RESYNC]),
         (b'event: resource\ndata: {"type": 7}\n\n', [Signal("resource")]),
@@ -182,11 +171,9 @@ def test_however_the_bytes_are_parted_the_signals_are_the_same(cuts: list[int], 
         (b"event: resync\n\n", [RESYNC]),
         (b"event: resource\ndata: " + b"a" * 100_000, []),
         (b"event: resource\n" + b"data: aaaaaaaaaaaaaaa\n" * 10_000 + b"\n", []),
-    ],
-)
-async def test_an_event_is_read_as(text: bytes, expected: list[Signal]) -> None:
-    cuts = list(range(0, len(text), 4096))
-    assert [signal async for signal in read(pieces_of(text, cuts))] == expected
+    ):
+        cuts = list(range(0, len(text), 4096))
+        assert [signal async for signal in read(pieces_of(text, cuts))] == expected, text[:40]
 
 
 @pytest.mark.parametrize("kind", ["request", "stream"])

@@ -1,9 +1,7 @@
 """The frame of the command line: flags anywhere, aliases, lazy groups, hints."""
 
-import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,20 +11,10 @@ from client.commands import usage_errors
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import Output
-from client.commands.root import main
 from client.errors import FrostError
+from tests.client.scripted import Run
 
-Run = Callable[..., int]
 T, OTHER = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "eae729b9-26d8-4a2b-bf67-4649d1ea4d7d"
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line in this process, for a user without a config file."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("FROST_TENANT", "FROST_CONTEXT"):
-        monkeypatch.delenv(name, raising=False)
-    return lambda *words: main(words)
 
 
 made = Group("frost")
@@ -58,31 +46,24 @@ def did(*words: str) -> tuple[object, ...]:
     return seen[0]
 
 
-@pytest.mark.parametrize("words", ["policy list", "policies list", "policy ls", "policies ls"])
-def test_aliases_combine(words: str) -> None:
-    assert did(*words.split())[0] == "list"
+def test_aliases_combine_and_help_names_them(run: Run) -> None:
+    for words in ("policy list", "policies list", "policy ls", "policies ls"):
+        assert did(*words.split())[0] == "list"
+    assert "frost tenant" in run("tenants", "-h").out.split("Aliases:")[1].splitlines()[1]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_global_flags_stand_anywhere_and_the_last_one_wins() -> None:
+    for words in (
         f"-q --tenant {T} -o json policy list --limit 3",
         f"policy -q --tenant {T} --output=json list --limit=3",
         f"policy list --limit 3 -qo json --tenant={T}",
         f"policy list -ojson -q --tenant {T} --limit=3",
         f"--tenant {OTHER} policy --tenant {OTHER} list -o=json -q --limit 3 --tenant {T}",
-    ],
-)
-def test_global_flags_stand_anywhere_and_the_last_one_wins(words: str) -> None:
-    assert did(*words.split()) == ("list", 3, T, "json", True)
-
-
-def test_a_command_with_a_flag_of_that_name_keeps_its_own_meaning() -> None:
+    ):
+        assert did(*words.split()) == ("list", 3, T, "json", True), words
+    # A command with a flag of that name keeps its meaning, and two dashes end the flags.
     assert did("--tenant", T, "test", "--tenant", "its own") == ("simulate", "its own", T, ())
     assert did("simulate", "--tenant", "")[1] == ""
-
-
-def test_two_dashes_end_the_flags_and_a_value_may_look_like_one() -> None:
     assert did("simulate", "--", "--tenant", "-q")[3] == ("--tenant", "-q")
     assert did("simulate", "--tenant", "--all", "x") == ("simulate", "--all", None, ("x",))
 
@@ -93,11 +74,6 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
     assert "Far away." in group.get_help(ctx)
     with pytest.raises(ModuleNotFoundError):
         group.get_command(ctx, "far")
-
-
-def test_help_names_aliases(capsys: pytest.CaptureFixture[str], run: Run) -> None:
-    assert run("tenants", "-h") == 0
-    assert "frost tenant" in capsys.readouterr().out.split("Aliases:")[1].splitlines()[1]
 
 
 @pytest.mark.parametrize(
@@ -146,55 +122,42 @@ def test_help_names_aliases(capsys: pytest.CaptureFixture[str], run: Run) -> Non
         ("account api-key create --scopes dns:read", ["--name is required"]),
     ],
 )
-def test_a_usage_error_is_one_line_with_the_next_step(
-    capsys: pytest.CaptureFixture[str], run: Run, words: str, parts: list[str]
-) -> None:
-    assert run(*words.split()) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("frost: ")
-    assert captured.err.count("\n") == 1
+def test_a_usage_error_is_one_line_with_the_next_step(run: Run, words: str, parts: list[str]) -> None:
+    code, out, err = run(*words.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("frost: ")
     for part in parts:
-        assert part.casefold() in captured.err.casefold()
+        assert part.casefold() in err.casefold()
 
 
-@pytest.mark.parametrize("words", [["--tenant", ""], ["--tenant="], ["--config", ""], ["-o", ""], ["--output="]])
-def test_an_empty_value_is_a_mistake_and_no_default(
-    capsys: pytest.CaptureFixture[str], run: Run, words: list[str]
-) -> None:
-    assert run(*words, "config", "show") == 2
-    assert run("config", "show", *words) == 2
-    assert words[0].rstrip("=").lstrip("-")[:1] in capsys.readouterr().err
+def test_an_empty_value_is_a_mistake_and_no_default(run: Run) -> None:
+    for words in (["--tenant", ""], ["--tenant="], ["--config", ""], ["-o", ""], ["--output="]):
+        for ended in (run(*words, "config", "show"), run("config", "show", *words)):
+            assert ended.code == 2
+            assert words[0].rstrip("=").lstrip("-")[:1] in ended.err
 
 
-JSON_MISTAKES = [
-    "-o json tennant", "tenant list --al -o json", "--output=json config set", "tenant -ojson", "nonsense -o=json",
-    "-o table -o json nonsense", "config show --nonsense --output json", "nonsense -qo json",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("words", JSON_MISTAKES)
-def test_a_mistake_is_json_when_json_was_asked_for_anywhere(
-    capsys: pytest.CaptureFixture[str], run: Run, words: str
-) -> None:
-    assert run(*words.split()) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    error = json.loads(captured.err)["error"]
-    assert set(error) == {"code", "message", "hint", "requestId", "details"}
-    assert error["code"] == "INVALID_USAGE"
+def test_a_mistake_is_json_when_json_was_asked_for_anywhere(run: Run) -> None:
+    for words in (
+        "-o json tennant", "tenant list --al -o json", "--output=json config set", "tenant -ojson", "nonsense -o=json",
+        "-o table -o json nonsense", "config show --nonsense --output json", "nonsense -qo json",
+    ):  # fmt: skip
+        ended = run(*words.split())
+        assert (ended.code, ended.error()["code"]) == (2, "INVALID_USAGE")
+        assert set(ended.error()) == {"code", "message", "hint", "requestId", "details"}
+    for words in ("nonsense -- -o json", "nonsense -o xml", "-o yaml nonsense"):
+        ended = run(*words.split())
+        assert (ended.code, ended.err[:7]) == (2, "frost: ")
 
 
 @pytest.mark.parametrize("file", ["", "output_format: yaml\n"])
-def test_a_tenant_that_is_no_id_is_refused_as_json_when_the_format_follows(
-    capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path, file: str
-) -> None:
+def test_a_tenant_that_is_no_id_is_refused_as_json_when_the_format_follows(run: Run, tmp_path: Path, file: str) -> None:
     """The config file has been read by then: it is searched for the id of the name."""
     (tmp_path / ".cli").mkdir(mode=0o700)
     (tmp_path / ".cli" / "config.yaml").write_text(file)
     (tmp_path / ".cli" / "config.yaml").chmod(0o600)
-    assert run("tenant", "current", "--tenant", "Web Shop", "-o", "json") == 2
-    assert json.loads(capsys.readouterr().err)["error"]["code"] == "TENANT_ID_NEEDED"
+    ended = run("tenant", "current", "--tenant", "Web Shop", "-o", "json")
+    assert (ended.code, ended.error()["code"]) == (2, "TENANT_ID_NEEDED")
 
 
 def test_flags_behind_an_unknown_command_count_for_its_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,34 +168,25 @@ def test_flags_behind_an_unknown_command_count_for_its_error(run: Run, monkeypat
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(Output, "error", error)
-    assert run("tennant", "list", "--no-color", "-q") == 2
-    assert run("tennant", "list", "--config", "x", "-dqojson") == 2
-    assert run("tennant", "list", "--", "--no-color", "-q", "-o", "json") == 2
+    for words in ("--no-color -q", "--config x -dqojson", "-- --no-color -q -o json"):
+        assert run("tennant", "list", *words.split()).code == 2
     assert chosen == [("table", True, True), ("json", True, False), ("table", False, False)]
+    # Flags of a command that was parsed are not read again.
+    invocation = Invocation(["config", "set", "region", "-o", "json"])
+    invocation.parsed = True
+    invocation.read_remaining_flags()
+    assert invocation.flags.output is None
 
 
-def test_flags_of_a_command_that_was_parsed_are_not_read_again() -> None:
-    run = Invocation(["config", "set", "region", "-o", "json"])
-    run.parsed = True
-    run.read_remaining_flags()
-    assert run.flags.output is None
-
-
-@pytest.mark.parametrize("words", ["nonsense -- -o json", "nonsense -o xml", "-o yaml nonsense"])
-def test_and_a_line_when_it_was_not(capsys: pytest.CaptureFixture[str], run: Run, words: str) -> None:
-    assert run(*words.split()) == 2
-    assert capsys.readouterr().err.startswith("frost: ")
-
-
-def test_terminal_escapes_in_the_words_are_not_echoed(capsys: pytest.CaptureFixture[str], run: Run) -> None:
+def test_terminal_escapes_in_the_words_are_not_echoed(run: Run) -> None:
     for words in (
         ["\x1b[31mx"],
         ["config", "show", "--\x1b[31m"],
         ["config", "show", "\x1b]0;x\x07"],
         ["-o", "\x1b[2J"],
     ):
-        assert run(*words) == 2
-    assert "\x1b" not in capsys.readouterr().err
+        ended = run(*words)
+        assert (ended.code, "\x1b" in ended.err) == (2, False)
 
 
 def test_an_unforeseen_mistake_of_click_still_reads_like_ours() -> None:
@@ -242,24 +196,19 @@ def test_an_unforeseen_mistake_of_click_still_reads_like_ours() -> None:
     assert error.exit_code == 2
 
 
-def test_a_defect_is_one_line_and_its_story_holds_no_secret(
-    capsys: pytest.CaptureFixture[str], run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_is_one_line_and_its_story_holds_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError(f"near {secret}")
 
     monkeypatch.setattr("client.config.reader.load", broken)
-    assert run("config", "show") == 1
-    assert (
-        capsys.readouterr().err == "frost: internal error: KeyError. Run the command again with --debug for details\n"
-    )
-    assert run("-d", "config", "show") == 1
-    told = capsys.readouterr().err
-    assert "test_frame.py" in told
-    assert secret not in told
-    assert "fmk_…" in told
+    line = "frost: internal error: KeyError. Run the command again with --debug for details\n"
+    assert run("config", "show") == (1, "", line)
+    code, _, traceback = run("-d", "config", "show")
+    assert code == 1
+    assert "test_frame.py" in traceback
+    assert (secret in traceback, "fmk_…" in traceback) == (False, True)
 
 
 def test_interrupting_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,9 +216,10 @@ def test_interrupting_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr("client.config.reader.load", interrupted)
-    assert run("config", "show") == 130
+    assert run("config", "show").code == 130
 
 
+@pytest.mark.process
 def test_help_and_version_read_no_file_and_start_nothing(tmp_path: Path) -> None:
     config = tmp_path / ".cli" / "config.yaml"
     config.parent.mkdir()

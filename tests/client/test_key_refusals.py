@@ -10,52 +10,41 @@ from client.texts.refusals import KeyProblem
 from tui.account.key_form import form_problem
 
 
-def told(code: str, details: Any, expires: str | None = "2030-01-01", message: str = "no") -> FrostError:
-    error = FrostError(message, code=code, details=details, exit_code=Exit.REFUSED, hint="h")
+def explained(
+    code: str, details: Any = None, expires: str | None = "2030-01-01", exit_code: Exit = Exit.REFUSED
+) -> FrostError:
+    """The error of a request about keys, with its message and hint."""
+    error = FrostError("no", code=code, details=details, exit_code=exit_code, hint="h")
     with pytest.raises(FrostError), keys.key_errors(expires):
         raise error
     return error
 
 
-def test_a_key_whose_answer_was_lost_is_named_with_what_to_do() -> None:
-    error = told("SECRET_ALREADY_SHOWN", {"apiKeyId": "k-1"})
+def test_a_lost_answer_and_a_failed_revocation_are_reported_with_the_next_command() -> None:
+    error = explained("SECRET_ALREADY_SHOWN", {"apiKeyId": "k-1"})
     assert "key k-1 was created, but its secret was lost" in error.message
     assert error.hint.startswith("frost account api-key delete k-1")
-
-
-def test_a_request_without_an_answer_may_have_made_a_key() -> None:
-    for code, expected in (("UNREACHABLE", "list your keys: frost account api-key list"), ("NOT_LISTENING", "h")):
-        error = FrostError("no answer within 60 s", code=code, hint="h", exit_code=Exit.UNREACHABLE)
-        with pytest.raises(FrostError), keys.key_errors(None):
-            raise error
-        assert error.hint.endswith(expected)
-
-
-def test_a_failed_revocation_after_rotation_is_reported() -> None:
-    error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+    for code, hint in (("UNREACHABLE", "list your keys: frost account api-key list"), ("NOT_LISTENING", "h")):
+        assert explained(code, exit_code=Exit.UNREACHABLE).hint.endswith(hint)
+    error = FrostError("no response", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
     with pytest.raises(FrostError), keys.still_active("k-1"):
         raise error
-    assert error.message == "the new key was created, but the old one is still valid: nobody listens"
+    assert error.message == "the new key was created, but the old one is still valid: no response"
     assert (error.hint, error.exit_code) == ("frost account api-key revoke k-1", Exit.UNREACHABLE)
 
 
-CODES = [
-    "INVALID_INPUT", "INVALID_API_KEY_NAME", "INVALID_SCOPE", "WILDCARD_SCOPE_NOT_ALLOWED", "SCOPE_EXCEEDS_AUTHOR",
-    "API_KEY_LIFETIME_EXCEEDS_MAX", "API_KEY_EXPIRY_IN_PAST", "SECRET_ALREADY_SHOWN", "SOMETHING_ELSE",
-]  # fmt: skip
+ODD = {"scope": 7, "lacks": 7, "member": 7, "latest": 7, "expiresAt": [], "now": {}, "apiKeyId": "\x1b[2J"}
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("expires", [None, "2030-01-01", "2030-01-01T00:00:00Z"])
-@pytest.mark.parametrize(
-    "details",
-    [None, {}, {"scope": 7, "lacks": 7, "member": 7, "latest": 7, "expiresAt": [], "now": {}, "apiKeyId": "\x1b[2J"}],
-)
-def test_details_of_another_shape_break_nothing_and_reach_no_terminal(
-    code: str, expires: str | None, details: Any
-) -> None:
-    error = told(code, details, expires)
-    assert "\x1b" not in error.message + error.hint
+def test_details_of_another_shape_break_nothing_and_reach_no_terminal() -> None:
+    for code in (
+        "INVALID_INPUT", "INVALID_API_KEY_NAME", "INVALID_SCOPE", "WILDCARD_SCOPE_NOT_ALLOWED", "SCOPE_EXCEEDS_AUTHOR",
+        "API_KEY_LIFETIME_EXCEEDS_MAX", "API_KEY_EXPIRY_IN_PAST", "SECRET_ALREADY_SHOWN", "SOMETHING_ELSE",
+    ):  # fmt: skip
+        for expires in (None, "2030-01-01", "2030-01-01T00:00:00Z"):
+            for details in (None, {}, ODD):
+                error = explained(code, details, expires)
+                assert "\x1b" not in error.message + error.hint
 
 
 def refusal(code: str, message: str = "as the platform says", **details: Any) -> FrostError:
@@ -66,46 +55,39 @@ LATEST = "a key is valid for at most 2 years: until 2028-11-21T10:05:00Z, or 202
 PAST = "the expiry is in the past: the platform's time is 2026-11-21T10:05:00Z"
 
 
+AS_SENT = "as the platform says"
+LACKS = "your role does not grant"
+
+
 @pytest.mark.parametrize(
-    ("error", "flag", "problem"),
+    ("error", "flag", "member", "message"),
     [
-        (refusal("INVALID_API_KEY_NAME"), "--name: ", KeyProblem("name", "as the platform says")),
-        (
-            refusal("INVALID_INPUT", member="rateLimit"),
-            "--rate-limit: ",
-            KeyProblem("rateLimit", "as the platform says"),
-        ),
-        (refusal("INVALID_INPUT", member="scopes"), "--scopes: ", KeyProblem("scopes", "as the platform says")),
-        (refusal("WILDCARD_SCOPE_NOT_ALLOWED", "no", scope="*"), "--scopes: ", KeyProblem("scopes", "*: no")),
+        (refusal("INVALID_API_KEY_NAME"), "--name: ", "name", AS_SENT),
+        (refusal("INVALID_INPUT", member="rateLimit"), "--rate-limit: ", "rateLimit", AS_SENT),
+        (refusal("INVALID_INPUT", member="scopes"), "--scopes: ", "scopes", AS_SENT),
+        (refusal("WILDCARD_SCOPE_NOT_ALLOWED", "no", scope="*"), "--scopes: ", "scopes", "*: no"),
         (
             refusal("SCOPE_EXCEEDS_AUTHOR", scope="dns:write", lacks=["dns:zones:create"]),
-            "--scopes: ",
-            KeyProblem("scopes", "dns:write: your role does not grant dns:zones:create"),
+            *("--scopes: ", "scopes", f"dns:write: {LACKS} dns:zones:create"),
         ),
         (
             refusal("SCOPE_EXCEEDS_AUTHOR", scope="compute:*", lacks=["compute:a:b", "compute:c:d"]),
-            "--scopes: ",
-            KeyProblem("scopes", "compute:*: your role does not grant compute:a:b and more"),
+            *("--scopes: ", "scopes", f"compute:*: {LACKS} compute:a:b and more"),
         ),
         (
             refusal("API_KEY_LIFETIME_EXCEEDS_MAX", latest="2028-11-21T10:05:00Z"),
-            "--expires: ",
-            KeyProblem("expiresAt", LATEST),
+            *("--expires: ", "expiresAt", LATEST),
         ),
-        (refusal("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00Z"), "--expires: ", KeyProblem("expiresAt", PAST)),
-        (
-            refusal("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00.470Z"),
-            "--expires: ",
-            KeyProblem("expiresAt", PAST),
-        ),
-        (refusal("SOMETHING_NEW"), "", KeyProblem("", "as the platform says")),
+        (refusal("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00Z"), "--expires: ", "expiresAt", PAST),
+        (refusal("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00.470Z"), "--expires: ", "expiresAt", PAST),
+        (refusal("SOMETHING_NEW"), "", "", AS_SENT),
     ],
 )
 def test_commands_and_screens_show_the_same_message(
-    error: FrostError, flag: str, problem: KeyProblem, monkeypatch: pytest.MonkeyPatch
+    error: FrostError, flag: str, member: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")
-    assert form_problem(error) == problem
+    assert form_problem(error) == KeyProblem(member, message)
     with pytest.raises(FrostError), keys.key_errors("2030-01-01"):
         raise error
-    assert error.message == flag + problem.message
+    assert error.message == flag + message

@@ -14,6 +14,8 @@ import client.api
 from client.transport.call import Model
 from tests.homes import Home
 
+pytestmark = pytest.mark.process
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "library.md").read_text()
 SECTIONS = {
     heading: re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -31,34 +33,20 @@ OUTPUT = {
 }
 
 
-def run(home: Home, program: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        env=home.environment(),
-        cwd=home.path,
-        timeout=300,
-        check=False,
-    )
-
-
 def test_every_program_of_the_document_runs_against_the_platform(demo: Home) -> None:
     assert set(OUTPUT) == {heading for heading, programs in SECTIONS.items() if programs}
     for heading, pattern in OUTPUT.items():
         for program in SECTIONS[heading]:
-            result = run(demo, program)
+            words, env = [sys.executable, "-c", program], demo.environment()
+            result = subprocess.run(words, capture_output=True, text=True, env=env, cwd=demo.path, timeout=300)
             assert result.stderr == "", (heading, result.stderr)
             assert re.fullmatch(pattern, result.stdout), (heading, result.stdout)
 
 
-@pytest.mark.parametrize("heading", ["Asynchronous", "Blocking"])
-def test_the_first_examples_have_at_most_ten_lines(heading: str) -> None:
-    (program,) = SECTIONS[heading]
-    assert len([line for line in program.splitlines() if line]) <= 10
-
-
-def test_the_document_names_every_module_of_calls() -> None:
+def test_the_document_names_every_module_of_calls_and_has_short_first_examples() -> None:
+    for heading in ("Asynchronous", "Blocking"):
+        (program,) = SECTIONS[heading]
+        assert len([line for line in program.splitlines() if line]) <= 10
     named = set(re.findall(r"^\| `(\w+)` \|", DOCUMENT, re.MULTILINE))
     assert named == {module.name for module in iter_modules(client.api.__path__)}
 

@@ -1,4 +1,4 @@
-"""The platform of this machine: found, started, stopped, replaced, thrown away; with real processes."""
+"""The platform of this machine is started, stopped, replaced and reset, with real processes."""
 
 import os
 import signal
@@ -26,6 +26,8 @@ from client.transport.endpoint import Endpoint
 from tests.conftest import opened
 from tests.homes import Home
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:
@@ -41,15 +43,15 @@ def who(home: Home) -> str:
 
 def pids(home: Home) -> set[int]:
     """Every process that runs the platform of this home."""
-    found = set()
+    running = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if str(home.platform_dir).encode() in words and b"service" in words:
-            found.add(int(folder.name))
-    return found
+            running.add(int(folder.name))
+    return running
 
 
 def test_the_socket_is_below_home_unless_the_path_is_too_long() -> None:
@@ -79,27 +81,37 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
 
 @pytest.mark.slow
 def test_many_first_calls_at_once_start_one_platform(demo: Home) -> None:
-    environ = demo.environment()
     code = "from client.platform.process import ensure_running\nensure_running()"
-    environ = {**environ, "PYTHONPATH": ":".join(path for path in sys.path if path)}
+    environ = {**demo.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
     starting = [subprocess.Popen([sys.executable, "-c", code], env=environ) for _ in range(5)]
     assert [one.wait(60) for one in starting] == [0] * 5
     assert who(demo) == "owner@aurora.example"
     assert pids(demo) == {demo.platform_pid()}
 
 
-def test_it_outlives_its_starter_and_has_a_session_of_its_own(demo: Home) -> None:
-    assert demo.frost("whoami").code == 0
+def test_it_outlives_its_starter_and_has_a_session_of_its_own(
+    demo: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A dead socket is replaced, and a folder called service in the current one is not what starts.
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(demo.socket))
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").touch()
+    (tmp_path / "service" / "__main__.py").write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    assert demo.frost("whoami", cwd=tmp_path).code == 0
+    assert not (tmp_path / "PWNED").exists()
     pid = demo.platform_pid()
     assert pid is not None
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
+    # The same version costs no request.
+    assert (demo.platform_dir / "platform.version").read_text() == f"{__version__}\n"
 
+    def request_version(environ: object) -> str:
+        raise AssertionError("the client requested the version of the platform")
 
-def test_a_dead_socket_is_replaced(demo: Home) -> None:
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(str(demo.socket))
-    assert demo.socket.exists()
+    monkeypatch.setattr(process, "_running_version", request_version)
     assert who(demo) == "owner@aurora.example"
 
 
@@ -111,17 +123,6 @@ def test_another_unix_socket_is_never_started_for(demo: Home, tmp_path: Path) ->
         who(demo)
     assert caught.value.exit_code == Exit.UNREACHABLE
     assert pids(demo) == set()
-
-
-def test_a_folder_called_service_where_the_command_runs_is_not_what_starts(
-    demo: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "service").mkdir()
-    (tmp_path / "service" / "__init__.py").touch()
-    (tmp_path / "service" / "__main__.py").write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w')")
-    monkeypatch.chdir(tmp_path)
-    assert who(demo) == "owner@aurora.example"
-    assert not (tmp_path / "PWNED").exists()
 
 
 def test_a_platform_that_fails_to_start_is_reported_with_its_error(home: Home) -> None:
@@ -198,62 +199,42 @@ def test_a_newer_platform_is_reported_and_left_alone(older: Home, monkeypatch: p
     assert older.platform_pid() == before
 
 
-def test_the_same_version_costs_no_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    who(demo)
-    assert (demo.platform_dir / "platform.version").read_text() == f"{__version__}\n"
-
-    def asked(environ: object) -> str:
-        raise AssertionError("the platform was asked for its version")
-
-    monkeypatch.setattr(process, "_running_version", asked)
-    who(demo)
-
-
 def test_versions_are_compared_as_numbers() -> None:
     assert process._numbers("0.10.0") > process._numbers("0.9.9")
     assert process._numbers("1.2.3rc1") == (1, 2)
 
 
-def test_stopping_stops_and_asking_again_starts(demo: Home) -> None:
+def test_stopping_stops_and_the_next_request_starts(demo: Home) -> None:
     environ = demo.environment()
+    endpoint = Endpoint.parse(paths.default_endpoint(environ))
     assert not control.stop(environ)
     assert who(demo)
-    assert control.is_running(Endpoint.parse(paths.default_endpoint(environ)))
+    assert control.is_running(endpoint)
     assert control.stop(environ)
     assert pids(demo) == set()
-    assert not control.is_running(Endpoint.parse(paths.default_endpoint(environ)))
+    assert not control.is_running(endpoint)
     assert who(demo)
-
-
-def test_a_platform_that_does_not_listen_to_reason_is_terminated(demo: Home) -> None:
-    environ = demo.environment()
-    who(demo)
-    demo.socket.unlink()  # nobody can ask it any more
+    demo.socket.unlink()  # it gets no request any more, but a signal
     assert control.stop(environ)
     assert pids(demo) == set()
 
 
 @pytest.mark.slow
-def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> None:
-    environ = demo.environment()
-    connection = resolve(None, environ)
-    sign_in.sign_in_device(connection, email="admin@aurora.example")
-    sign_in.sign_out(connection)
-    keys = (demo.platform_dir / "world-keys.json").read_bytes()
-    process.reset(load(str(demo.config), environ=environ), "empty", environ)
-    assert BlockingClient(control.OperatorConnection(environ)).ask_json(platform.status())["world"] == "empty"
-    assert who(demo)  # it signs in by itself again
-    assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
-
-
-@pytest.mark.slow
-def test_a_running_client_signs_in_again_after_a_reset(demo: Home) -> None:
+def test_resetting_loads_another_world_and_clients_sign_in_again(demo: Home) -> None:
     environ = demo.environment()
     running = BlockingClient(resolve(None, environ))
     running.ask_json(account.me())
+    connection = resolve(None, environ)
+    keys = (demo.platform_dir / "world-keys.json").read_bytes()
     process.reset(load(str(demo.config), environ=environ), "demo", environ)
     assert running.ask_json(account.me())["email"] == "owner@aurora.example"
     assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
+    assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
+    sign_in.sign_in_device(connection, email="admin@aurora.example")
+    sign_in.sign_out(connection)
+    process.reset(load(str(demo.config), environ=environ), "empty", environ)
+    assert BlockingClient(control.OperatorConnection(environ)).ask_json(platform.status())["world"] == "empty"
+    assert who(demo)  # it signs in by itself again
 
 
 def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
@@ -264,10 +245,10 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
     )
     demo.config.chmod(0o600)
     process.reset(load(str(demo.config), environ=environ), "empty", environ)
-    found = load(str(demo.config), environ=environ)
-    assert found.contexts["local"].credentials.kinds == ("api_key",)
-    assert found.contexts["away"].credentials.kinds == ("session",)
-    assert credential_store.load(found, found.contexts["away"]).secret == "A"
+    config = load(str(demo.config), environ=environ)
+    assert config.contexts["local"].credentials.kinds == ("api_key",)
+    assert config.contexts["away"].credentials.kinds == ("session",)
+    assert credential_store.load(config, config.contexts["away"]).secret == "A"
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from client.auth import browser
-from client.auth.browser import AuthorizationCodeFlow
+from client.auth import sign_in
+from client.auth.browser import PATH, AuthorizationCodeFlow
 from client.auth.oidc import Provider
 from client.errors import Exit, FrostError
 
@@ -56,6 +56,7 @@ def test_the_request_has_pkce_state_nonce_and_a_loopback_address(attempt: Author
     assert sent["code_challenge_method"] == "S256"
     assert sent["redirect_uri"] == attempt.redirect_uri == f"http://{attempt.host}/callback"
     assert min(len(sent["state"]), len(sent["nonce"])) >= 43
+    assert (sign_in.BROWSER_SECONDS, PATH) == (300, "/callback")
     assert sent["x"] == "1"  # what the provider's own address carries stays
 
 
@@ -66,29 +67,25 @@ def test_every_attempt_has_secrets_of_its_own(attempt: AuthorizationCodeFlow) ->
         assert visit(other, state=ours["state"], code="the-code") == 400
 
 
-def test_the_right_answer_is_taken_once(attempt: AuthorizationCodeFlow) -> None:
-    state = query(attempt)["state"]
-    assert visit(attempt, state=state, code="the-code") == 200
-    assert code(attempt) == "the-code"
-    assert visit(attempt, state=state, code="another") == 400
-    assert code(attempt) == "the-code"
-
-
-def test_answers_that_do_not_fit_are_refused_and_change_nothing(attempt: AuthorizationCodeFlow) -> None:
+def test_only_the_right_answer_is_taken_and_once(attempt: AuthorizationCodeFlow) -> None:
     state = query(attempt)["state"]
     port = attempt.host.rpartition(":")[2]
+    right = {"state": state, "code": "the-code"}
     assert visit(attempt, state="wrong", code="the-code") == 400
     assert visit(attempt, code="the-code") == 400
     assert visit(attempt, state=state) == 400
-    assert visit(attempt, "/other", state=state, code="the-code") == 400
-    assert visit(attempt, host=f"localhost:{port}", state=state, code="the-code") == 400
-    assert visit(attempt, host=f"evil.example:{port}", state=state, code="the-code") == 400
-    assert visit(attempt, state=state, code="the-code", iss="https://evil.example") == 400
+    assert visit(attempt, "/other", **right) == 400
+    for host in ("localhost", "evil.example"):
+        assert visit(attempt, host=f"{host}:{port}", **right) == 400
+    assert visit(attempt, **right, iss="https://evil.example") == 400
     assert visit(attempt, f"/callback?state={state}&code=a&code=b&x") == 400
-    assert visit(attempt, method="POST", state=state, code="the-code") == 501
+    assert visit(attempt, method="POST", **right) == 501
     with pytest.raises(FrostError):
         code(attempt, 0.1)
-    assert visit(attempt, state=state, code="the-code") == 200
+    assert visit(attempt, **right) == 200
+    assert code(attempt) == "the-code"
+    assert visit(attempt, state=state, code="another") == 400
+    assert code(attempt) == "the-code"
 
 
 def test_a_refusal_of_the_provider_ends_it(attempt: AuthorizationCodeFlow) -> None:
@@ -99,11 +96,8 @@ def test_a_refusal_of_the_provider_ends_it(attempt: AuthorizationCodeFlow) -> No
     assert "\x1b" not in caught.value.message
 
 
-def test_it_listens_on_this_machine_only(attempt: AuthorizationCodeFlow) -> None:
-    assert attempt._server.socket.getsockname()[0] == "127.0.0.1"
-
-
 def test_silent_visitors_do_not_keep_the_answer_out(attempt: AuthorizationCodeFlow) -> None:
+    assert attempt._server.socket.getsockname()[0] == "127.0.0.1"
     host, port = attempt.host.split(":")
     silent = [socket.create_connection((host, int(port))) for _ in range(20)]
     try:
@@ -130,19 +124,16 @@ def test_it_ends_in_time_when_cancelled_and_when_left(attempt: AuthorizationCode
         socket.create_connection((host, int(port)), timeout=2)
 
 
-@pytest.mark.parametrize(
-    "location",
-    [
+def test_a_redirect_to_another_place_is_not_followed(attempt: AuthorizationCodeFlow) -> None:
+    for location in (
         "http://127.0.0.1:1/callback?code=c",
         "http://evil.example/callback?code=c",
         "https://127.0.0.1/callback",
         "/callback",
         "",
-    ],
-)
-def test_a_redirect_to_another_place_is_not_followed(attempt: AuthorizationCodeFlow, location: str) -> None:
-    with pytest.raises(FrostError, match="another address"):
-        attempt.accept_redirect(location)
+    ):
+        with pytest.raises(FrostError, match="another address"):
+            attempt.accept_redirect(location)
 
 
 def test_the_id_token_must_answer_this_request(attempt: AuthorizationCodeFlow) -> None:
@@ -160,8 +151,8 @@ def test_the_id_token_must_answer_this_request(attempt: AuthorizationCodeFlow) -
 
 def test_a_provider_that_knows_one_address_only_gets_that_one_each_time(attempt: AuthorizationCodeFlow) -> None:
     """RFC 8252, 7.3 lets the port be free; some compare the whole address."""
-    with AuthorizationCodeFlow(PROVIDER) as found:
-        port = int(found.host.rpartition(":")[2])
+    with AuthorizationCodeFlow(PROVIDER) as first:
+        port = int(first.host.rpartition(":")[2])
         with pytest.raises(FrostError, match=f"127.0.0.1:{port}: Address already in use") as taken:
             AuthorizationCodeFlow(PROVIDER, port)
         assert "FROST_LOGIN_PORT" in taken.value.hint
@@ -169,13 +160,6 @@ def test_a_provider_that_knows_one_address_only_gets_that_one_each_time(attempt:
         with AuthorizationCodeFlow(PROVIDER, port) as again:
             assert again.redirect_uri == f"http://127.0.0.1:{port}/callback"
             assert visit(again, state=query(again)["state"], code="the-code") == 200
-
-
-def test_five_minutes_are_the_limit() -> None:
-    from client.auth import sign_in
-
-    assert sign_in.BROWSER_SECONDS == 300
-    assert browser.PATH == "/callback"
 
 
 def id_token(claims: dict[str, object]) -> str:

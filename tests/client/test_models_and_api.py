@@ -23,105 +23,42 @@ from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
 
 SECRET = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
+NOW, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.250Z"
+PERSON = {"id": "u", "name": "A", "email": "a@b.example"}
 TENANT: dict[str, Any] = {
-    "id": "0b6a2c1e-0000-4000-8000-000000000001",
-    "displayName": "Web Shop",
-    "slug": "web-shop",
-    "status": "active",
-    "organizationId": "o-1",
-    "organizationName": "Aurora Labs",
-    "role": "owner",
-    "defaultTagCount": 3,
-    "createdAt": "2026-01-02T03:04:05Z",
-    "updatedAt": "2026-01-02T03:04:05.250Z",
+    **{"id": "0b6a2c1e-0000-4000-8000-000000000001", "displayName": "Web Shop", "slug": "web-shop", "status": "active"},
+    **{"organizationId": "o-1", "organizationName": "Aurora Labs", "role": "owner", "defaultTagCount": 3},
+    **{"createdAt": NOW, "updatedAt": LATER},
 }
+STEP = {"name": "isolation", "status": "completed", "attempts": 1, "startedAt": NOW, "completedAt": NOW, "error": None}
 OPERATION: dict[str, Any] = {
-    "operationId": "provision-tenant-t",
-    "runId": "r-1",
-    "status": "running",
-    "resourceType": "tenant",
-    "resourceId": "t",
-    "tenantId": "t",
-    "kind": "provision_tenant",
-    "progress": 25,
-    "currentStep": "roles (2/4)",
-    "steps": [
-        {
-            "name": "isolation",
-            "status": "completed",
-            "attempts": 1,
-            "startedAt": "2026-01-02T03:04:05Z",
-            "completedAt": "2026-01-02T03:04:06Z",
-            "error": None,
-        }
-    ],
-    "createdAt": "2026-01-02T03:04:05Z",
-    "startedAt": None,
-    "completedAt": None,
-    "updatedAt": "2026-01-02T03:04:05Z",
-    "seq": 4,
+    **{"operationId": "provision-tenant-t", "runId": "r-1", "status": "running", "resourceType": "tenant"},
+    **{"resourceId": "t", "tenantId": "t", "kind": "provision_tenant", "progress": 25, "currentStep": "roles (2/4)"},
+    **{"steps": [STEP], "createdAt": NOW, "startedAt": None, "completedAt": None, "updatedAt": NOW, "seq": 4},
     "startedBy": "owner@aurora.example",
 }
-
 KEY: dict[str, Any] = {
-    "id": "k-1",
-    "tenantId": "t-1",
-    "tenantName": "Web Shop",
-    "name": "ci",
-    "description": "",
-    "keyPrefix": "fmk_abcdefgh",
-    "scopes": ["compute:read"],
-    "rateLimit": 600,
-    "status": "active",
-    "createdAt": "2026-01-02T03:04:05.250Z",
-    "expiresAt": "2027-01-02T03:04:05Z",
-    "revokedAt": None,
-    "lastUsedAt": None,
-    "creatorId": "u-1",
-    "creatorName": "A",
-    "creatorEmail": "a@b.example",
+    **{"id": "k-1", "tenantId": "t-1", "tenantName": "Web Shop", "name": "ci", "description": ""},
+    **{"keyPrefix": "fmk_abcdefgh", "scopes": ["compute:read"], "rateLimit": 600, "status": "active"},
+    **{"createdAt": LATER, "expiresAt": "2027-01-02T03:04:05Z", "revokedAt": None, "lastUsedAt": None},
+    **{"creatorId": "u-1", "creatorName": "A", "creatorEmail": "a@b.example"},
 }
 COUNTS = {"examined": 9, "updated": 4, "unchanged": 3, "skipped": 1, "failed": 1}
 RESULT: dict[str, Any] = {
-    "appliedTags": {"env": "prod"},
-    "summary": COUNTS,
-    "byType": {"volume": COUNTS},
+    **{"appliedTags": {"env": "prod"}, "summary": COUNTS, "byType": {"volume": COUNTS}},
     "failures": [{"resourceType": "volume", "resourceId": "", "reason": "backend_unavailable", "message": "later"}],
-    "failuresTruncated": False,
     "skipped": [{"resourceType": "image", "resourceId": "i", "resourceName": "n", "reason": "image"}],
-    "skippedTruncated": True,
-    "affected": {"volume": {"env": 4}},
+    **{"failuresTruncated": False, "skippedTruncated": True, "affected": {"volume": {"env": 4}}},
 }
 RUN: dict[str, Any] = {
-    "runId": "r",
-    "kind": "undo",
-    "status": "completed",
-    "startedAt": "2026-01-02T03:04:05Z",
-    "completedAt": None,
-    "appliedTags": {"env": "prod"},
-    "summary": COUNTS,
-    "startedBy": {"id": "u", "name": "A", "email": "a@b.example"},
-    "undoable": False,
-    "undoneBy": None,
-    "undoes": "r0",
+    **{"runId": "r", "kind": "undo", "status": "completed", "startedAt": NOW, "completedAt": None},
+    **{"appliedTags": {"env": "prod"}, "summary": COUNTS, "startedBy": PERSON},
+    **{"undoable": False, "undoneBy": None, "undoes": "r0"},
 }
 REQUEST: dict[str, Any] = {
-    "id": "q",
-    "scope": "organization",
-    "tenantId": None,
-    "organizationId": "o",
-    "resourceType": "vcpu",
-    "unit": "count",
-    "from": 10,
-    "limit": 20,
-    "reason": "launch",
-    "status": "pending",
-    "decision": None,
-    "details": None,
-    "requestedBy": {"id": "u", "name": "A", "email": ""},
-    "createdAt": "2026-01-02T03:04:05Z",
-    "decidedAt": None,
-    "decidedBy": None,
+    **{"id": "q", "scope": "organization", "tenantId": None, "organizationId": "o", "resourceType": "vcpu"},
+    **{"unit": "count", "from": 10, "limit": 20, "reason": "launch", "status": "pending", "decision": None},
+    **{"details": None, "requestedBy": PERSON, "createdAt": NOW, "decidedAt": None, "decidedBy": None},
 }
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": None, "creating": None, "limit": 5, "unit": "count"}
 RECORDS = [
@@ -171,8 +108,8 @@ def test_an_instant_is_written_in_utc_with_whole_milliseconds(instant: datetime)
 def modules_after(code: str) -> set[str]:
     """What a fresh interpreter has loaded after `code`."""
     script = f"import sys\n{code}\nprint(*sys.modules, sep='\\n')"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(found.stdout.split())
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(result.stdout.split())
 
 
 async def test_the_driver_tells_latency_and_platform_version() -> None:
@@ -195,33 +132,33 @@ async def test_a_record_without_what_it_must_have_is_not_believed() -> None:
     assert "yesterday" not in caught.value.message
 
 
-def test_the_asynchronous_driver_imports_no_calls_and_no_models() -> None:
+@pytest.mark.process
+def test_the_drivers_load_nothing_that_they_do_not_use() -> None:
     loaded = modules_after("from client.transport.async_client import AsyncClient")
     assert not {name for name in loaded if name.startswith(("client.api.", "client.models.")) or name == "pydantic"}
-
-
-def test_the_blocking_driver_is_light() -> None:
     heavy = {"asyncio", "httpx", "pydantic", "dataclasses", "urllib.request", "rich", "uuid", "subprocess", "logging"}
     assert not heavy & modules_after("import client.transport.blocking_client, client.api.tenants")
 
 
 @pytest.mark.parametrize("made", [NewKey, RotatedKey])
 def test_the_secret_is_in_the_answer_and_in_no_traceback(made: type[NewKey]) -> None:
-    found = made.model_validate({"apiKey": KEY, "key": SECRET, "replaced": KEY, "grants": 2})
-    assert found.key == SECRET
-    assert SECRET not in f"{found!r}{found}"
+    result = made.model_validate({"apiKey": KEY, "key": SECRET, "replaced": KEY, "grants": 2})
+    assert result.key == SECRET
+    assert SECRET not in f"{result!r}{result}"
 
 
-def test_creation_has_an_idempotency_key_and_rotation_has_none() -> None:
-    """A repeated creation makes one key; a rotation is not sent again."""
-    assert key_calls.create("t-1", "ci", ["dns:*"]).request.idempotency_key
+def test_a_creation_has_an_idempotency_key_and_a_body_only_the_given_members() -> None:
+    create = key_calls.create("t-1", "ci", ["dns:*"]).request
+    assert create.idempotency_key
+    assert create.body == {"name": "ci", "scopes": ["dns:*"]}
+    # A rotation is not sent again.
     assert key_calls.rotate("t-1", "k-1", retire_at="2027-01-01T00:00:00Z").request.idempotency_key is None
-
-
-def test_a_body_has_only_the_given_members() -> None:
-    assert key_calls.create("t-1", "ci", ["dns:*"]).request.body == {"name": "ci", "scopes": ["dns:*"]}
     assert key_calls.update("t-1", "k-1", description="").request.body == {"description": ""}
     assert account.delete("a+b@c").request.query == (("email", "a+b@c"),)
+    calls = (quotas.request("t", "vcpu", 20, "launch"), quotas.request_organization("o", "vcpu", 20, "launch"))
+    assert len({call.request.idempotency_key for call in calls} - {None}) == 2
+    review = platform.review_quota("q", approve=False, note="no").request
+    assert (review.idempotency_key, review.body) == (None, {"decision": "reject", "note": "no"})
 
 
 def test_a_running_apply_has_its_counts() -> None:
@@ -238,21 +175,14 @@ async def test_default_tags_come_with_their_version_and_are_written_from_one() -
     ]
     with Service(*answers) as service:
         async with AsyncClient(Context(service.endpoint)) as client:
-            found = await client.versioned(default_tags.get("t"))
-            assert (found.record.tags, found.version) == ({"a": "1"}, 7)
-            assert (await client.versioned(default_tags.put("t", {"a": "2"}, found.version))).version == 8
+            result = await client.versioned(default_tags.get("t"))
+            assert (result.record.tags, result.version) == ({"a": "1"}, 7)
+            assert (await client.versioned(default_tags.put("t", {"a": "2"}, result.version))).version == 8
             with pytest.raises(FrostError) as caught:
                 await client.ask(default_tags.apply("t"))
     assert (caught.value.operation_id, caught.value.run_id) == ("op", "r1")
     assert service.heard[1].headers["if-match"] == '"7"'
     assert json.loads(service.heard[1].body) == {"tags": {"a": "2"}}
-
-
-def test_quota_requests_have_idempotency_keys_and_a_review_has_none() -> None:
-    calls = (quotas.request("t", "vcpu", 20, "launch"), quotas.request_organization("o", "vcpu", 20, "launch"))
-    assert len({call.request.idempotency_key for call in calls} - {None}) == 2
-    review = platform.review_quota("q", approve=False, note="no").request
-    assert (review.idempotency_key, review.body) == (None, {"decision": "reject", "note": "no"})
 
 
 @pytest.mark.parametrize("tag", ["", "7", '"x"', 'W/"7"', '""', '"-1"', f'"{"9" * 30}"', '"７"'])
@@ -265,5 +195,5 @@ async def test_a_malformed_etag_is_no_version(tag: str) -> None:
 
 def test_a_report_that_has_images_itself_gets_no_second_ones() -> None:
     report = {"report": {"quotas": [{**QUOTA, "resourceType": "image"}]}}
-    found = quotas.complete(report, {"images": 3, "imageStorageGb": True}, {"images": 1})
-    assert [one["resourceType"] for one in found] == ["image"]
+    result = quotas.complete(report, {"images": 3, "imageStorageGb": True}, {"images": 1})
+    assert [one["resourceType"] for one in result] == ["image"]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,23 +52,17 @@ def test_no_control_character_of_data_reaches_standard_error(capsys: pytest.Capt
     assert not raw_controls(capsys.readouterr().err)
 
 
-def test_an_error_is_one_line_with_its_hint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_one_line_with_its_hint_or_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     Output().error(FrostError("there is no tenant 'x'", code="NOT_FOUND", hint="see: frost tenant list"))
     Output().error(FrostError("it broke.", code="INTERNAL", hint="frost whoami tells", status=500, request_id="r-1"))
     assert capsys.readouterr().err == (
         "frost: there is no tenant 'x'. See: frost tenant list\nfrost: it broke (request r-1). frost whoami tells\n"
     )
-
-
-def test_under_json_an_error_is_one_object_and_standard_output_stays_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    members = {"code": "C", "message": "no", "hint": "h", "requestId": "r", "details": {"a": [1]}}
     error = FrostError("no", code="C", hint="h", request_id="r", details={"a": [1]}, exit_code=Exit.CONFLICT)
     Output("json").error(error)
     captured = capsys.readouterr()
-    assert captured.out == ""
-    assert json.loads(captured.err) == {
-        "error": {"code": "C", "message": "no", "hint": "h", "requestId": "r", "details": {"a": [1]}}
-    }
-    assert captured.err.count("\n") == 1
+    assert (captured.out, captured.err.count("\n"), json.loads(captured.err)) == ("", 1, {"error": members})
 
 
 def test_quiet_hides_hints_and_done_sentences_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,30 +79,19 @@ def test_quiet_hides_hints_and_done_sentences_and_nothing_else(capsys: pytest.Ca
     assert "bad" in captured.err
 
 
-def test_done_is_a_sentence_on_standard_error_or_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+def test_done_and_lists_are_text_or_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     Output().done("it is done", {"a": 1})
     assert capsys.readouterr() == ("", "it is done\n")
     Output("json").done("it is done", {"a": 1})
-    captured = capsys.readouterr()
-    assert json.loads(captured.out) == {"a": 1}
-    assert captured.err == ""
-
-
-def test_a_list_is_an_object_with_items_and_what_belongs_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(capsys.readouterr().out) == {"a": 1}
     Output("json").records(TENANT, [{"id": "1"}], more_members={"nextCursor": "c"})
     assert json.loads(capsys.readouterr().out) == {"items": [{"id": "1"}], "nextCursor": "c"}
     Output("json").records(TENANT, [])
-    assert json.loads(capsys.readouterr().out) == {"items": []}
-
-
-def test_an_empty_list_is_its_heads_and_a_word_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = capsys.readouterr()
+    assert (json.loads(out), err) == ({"items": []}, "")
     Output().records(TENANT, [])
-    captured = capsys.readouterr()
-    assert captured.out.split() == ["NAME", "STATUS", "SLUG", "ID", "ORGANIZATION"]
-    assert captured.err == "no tenants\n"
-
-
-def test_the_marked_record_alone_has_a_star(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = capsys.readouterr()
+    assert (out.split(), err) == (["NAME", "STATUS", "SLUG", "ID", "ORGANIZATION"], "no tenants\n")
     Output().records(TENANT, [{"id": "1", "displayName": "a"}, {"id": "2", "displayName": "b"}], marked="2")
     heads, first, second = capsys.readouterr().out.splitlines()
     assert (heads[:2], first[:3], second[:3]) == ("  ", "  a", "* b")
@@ -139,6 +123,7 @@ def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monke
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_characters_outside_the_encoding_are_escaped() -> None:
     script = "from client.commands.output import Output; Output().text('— É'); Output('json').document({'n': 'É'})"
     done = subprocess.run(
@@ -147,23 +132,18 @@ def test_characters_outside_the_encoding_are_escaped() -> None:
     assert done.stdout == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = run(["--version"], tmp_path, stdout=full)
-    assert done.returncode == 1
-    assert done.stderr.decode() == "frost: the output could not be written: No space left on device\n"
-
-
-def test_a_reader_that_has_left_ends_the_command_quietly(tmp_path: Path) -> None:
-    import os
-
+@pytest.mark.process
+def test_a_full_disk_is_one_error_line_and_a_reader_that_has_left_none(tmp_path: Path) -> None:
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            done = run(["--version"], tmp_path, stdout=full)
+        message = b"frost: the output could not be written: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, message)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         done = run(["config", "show"], tmp_path, stdout=pipe)
-    assert done.returncode == 141
-    assert done.stderr == b""
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def run(words: list[str], home: Path, stdout: Any = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:

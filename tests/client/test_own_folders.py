@@ -13,6 +13,8 @@ from service.logs import GENERATIONS
 from tests.homes import Home
 from tests.terminal import screens
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def shared_umask() -> Iterator[None]:
@@ -35,19 +37,20 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("shared_umask")
-@pytest.mark.parametrize("first", ["screens", "command"])
-def test_the_first_start_makes_private_folders(home: Home, first: str) -> None:
-    if first == "screens":
-        with screens(home) as program:
-            program.wait_for("Web Shop")
-            assert "writable by other users" not in program.text
-    else:
-        assert home.frost("whoami").code == 0
-    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
+def test_the_first_start_makes_private_folders(home: Home) -> None:
+    with screens(home) as program:
+        program.wait_for("Web Shop")
+        assert "writable by other users" not in program.text
     done = home.frost("whoami")
     assert (done.code, done.err) == (0, "")
     assert home.frost("config", "set", "region", "fi-hel-1").code == 0
     assert {mode(folder) for folder in home.path.rglob("*") if folder.is_dir()} == {0o700}
+
+
+@pytest.mark.usefixtures("shared_umask")
+def test_the_first_command_makes_private_folders(home: Home) -> None:
+    assert home.frost("whoami").code == 0
+    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
 
 
 @pytest.mark.usefixtures("shared_umask")
@@ -72,42 +75,32 @@ def test_missing_parents_are_private_and_existing_ones_are_kept(tmp_path: Path, 
     (tmp_path / "there").chmod(0o755)
     former = os.umask(umask)
     try:
-        make_private(str(tmp_path / "there" / "a" / "b"))
-        make_private(str(tmp_path / "there" / "a" / "b") + "/")
+        for path in (tmp_path / "there" / "a" / "b", f"{tmp_path / 'there' / 'a' / 'b'}/"):
+            make_private(str(path))
     finally:
         os.umask(former)
     assert mode(tmp_path / "there") == 0o755
     assert mode(tmp_path / "there" / "a") == mode(tmp_path / "there" / "a" / "b") == 0o700
-
-
-def test_a_file_in_the_way_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="exists"):
         make_private(str(tmp_path / "file"))
 
 
-@pytest.mark.parametrize("name", [".cli", ".cli/platform"])
-def test_a_folder_of_ours_that_others_can_write_is_repaired_with_one_line(demo: Home, name: str) -> None:
+def test_a_folder_of_ours_that_others_can_write_is_repaired_with_one_line(demo: Home) -> None:
     assert demo.frost("config", "set", "region", "fi-hel-1").code == 0
-    folder = demo.path / name
-    folder.chmod(0o775)
-    done = demo.frost("whoami")
-    assert done.code == 0
-    (line,) = done.err.splitlines()
-    assert line == f"frost: warning: the folder {folder} was writable by other users; its mode is now 0700"
-    assert mode(folder) == 0o700
-    assert demo.frost("whoami").err == ""
-
-
-def test_the_screens_repair_a_shared_folder_and_report_it(demo: Home) -> None:
+    for name in (".cli", ".cli/platform"):
+        folder = demo.path / name
+        folder.chmod(0o775)
+        done = demo.frost("whoami")
+        warning = f"frost: warning: the folder {folder} was writable by other users; its mode is now 0700\n"
+        assert (done.code, done.err, mode(folder)) == (0, warning, 0o700)
+        assert demo.frost("whoami").err == ""
     (demo.path / ".cli").chmod(0o775)
     with screens(demo) as program:
         program.wait_for("Web Shop")
         assert program.raw().count(b"was writable by other users") == 1
     assert mode(demo.path / ".cli") == 0o700
-
-
-def test_a_link_to_a_folder_of_ours_is_repaired_behind_it(demo: Home) -> None:
+    # Behind a link as well.
     (demo.path / "dotfiles").mkdir()
     (demo.path / ".cli").rename(demo.path / "dotfiles" / "cli")
     (demo.path / ".cli").symlink_to("dotfiles/cli")
@@ -184,18 +177,12 @@ def test_the_log_rotates_and_keeps_some_generations(home: Home) -> None:
         assert all(line.endswith(b"}\n") for line in path.read_bytes().splitlines(keepends=True))
 
 
-def test_a_log_that_an_earlier_platform_left_long_is_rotated_at_the_start(demo: Home) -> None:
+def test_a_long_log_of_an_earlier_platform_is_rotated_at_the_start_unless_it_has_no_bound(demo: Home) -> None:
     log = demo.platform_dir / "platform.log"
     log.write_text("old\n" * 5_000)
-    demo.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0.01"
-    assert demo.frost("whoami").code == 0
+    assert demo.frost("whoami", env={"FROST_PLATFORM_LOG_MEGABYTES": "0"}).code == 0
+    assert log.read_text().startswith("old")
+    assert demo.frost("platform", "stop").code == 0
+    assert demo.frost("whoami", env={"FROST_PLATFORM_LOG_MEGABYTES": "0.01"}).code == 0
     assert log.with_name("platform.log.1").read_text().startswith("old")
     assert "old" not in log.read_text()
-
-
-def test_a_log_without_bound_does_not_rotate(demo: Home) -> None:
-    log = demo.platform_dir / "platform.log"
-    log.write_text("old\n" * 5_000)
-    demo.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0"
-    assert demo.frost("whoami").code == 0
-    assert log.read_text().startswith("old")

@@ -14,7 +14,7 @@ QUOTA = st.fixed_dictionaries(
     optional={"requestable": st.integers(0, 60)},
 )
 QUOTAS = st.dictionaries(st.sampled_from(["vcpu", "ram", "volume", "image"]), QUOTA, min_size=1).map(
-    lambda found: [{"resourceType": name, **quota} for name, quota in found.items()]
+    lambda result: [{"resourceType": name, **quota} for name, quota in result.items()]
 )
 
 
@@ -37,30 +37,30 @@ def fits(quotas: list[dict[str, Any]], wanted: dict[str, int], times: int) -> bo
 @given(plans())
 def test_a_plan_fits_as_often_as_it_can_be_carried_out(plan: tuple[list[dict[str, Any]], dict[str, int]]) -> None:
     quotas, wanted = plan
-    found = what_if(quotas, wanted)
-    if found.times is None:
-        assert found.first is None
-        assert all(need.used is None or not need.addition for need in found.needs)
+    result = what_if(quotas, wanted)
+    if result.times is None:
+        assert result.first is None
+        assert all(need.used is None or not need.addition for need in result.needs)
         return
-    assert found.times == 0 or fits(quotas, wanted, found.times)
-    assert not fits(quotas, wanted, found.times + 1)
+    assert result.times == 0 or fits(quotas, wanted, result.times)
+    assert not fits(quotas, wanted, result.times + 1)
     # The first to break is broken by the first plan too many, or stands nearest to that.
     by_type = {one["resourceType"]: one for one in quotas}
-    first = by_type[str(found.first)]
-    assert first["used"] + (found.times + 1) * wanted[first["resourceType"]] > first["limit"]
+    first = by_type[str(result.first)]
+    assert first["used"] + (result.times + 1) * wanted[first["resourceType"]] > first["limit"]
 
 
 @given(plans())
 def test_no_other_limit_breaks_at_a_smaller_part_of_the_plan(plan: tuple[list[dict[str, Any]], dict[str, int]]) -> None:
     quotas, wanted = plan
-    found = what_if(quotas, wanted)
+    result = what_if(quotas, wanted)
     parts = {
         one["resourceType"]: (one["limit"] - one["used"]) / wanted[one["resourceType"]]
         for one in quotas
         if wanted.get(one["resourceType"]) and one["used"] is not None
     }
     if parts:
-        assert parts[str(found.first)] == min(parts.values())
+        assert parts[str(result.first)] == min(parts.values())
 
 
 @given(plans())
@@ -69,8 +69,8 @@ def test_every_need_is_answered_from_its_quota(
 ) -> None:
     quotas, wanted = plan
     by_type = {one["resourceType"]: one for one in quotas}
-    found = what_if(quotas, wanted)
-    for need in found.needs:
+    result = what_if(quotas, wanted)
+    for need in result.needs:
         quota, bound = by_type[need.resource_type], by_type[need.resource_type].get("requestable")
         known = need.used is not None
         assert need.after == (quota["used"] + need.addition if known else None)
@@ -81,8 +81,8 @@ def test_every_need_is_answered_from_its_quota(
             assert need.answer == (FITS if known or not need.addition else UNKNOWN)
         else:
             assert need.answer == (SUPPORT if bound is None else AT_ONCE if least <= bound else REVIEW)
-    answers = {need.answer for need in found.needs}
-    assert found.fits is (False if answers - {FITS, UNKNOWN} else None if UNKNOWN in answers else True)
+    answers = {need.answer for need in result.needs}
+    assert result.fits is (False if answers - {FITS, UNKNOWN} else None if UNKNOWN in answers else True)
 
 
 def test_a_type_without_a_quota_cannot_be_planned() -> None:

@@ -77,16 +77,10 @@ def test_a_tenant_reads_as_its_columns_say() -> None:
     assert wide["Fullest quota"] == "ram 1.5 GB of 4 GB"
 
 
-def test_an_unknown_status_is_printed_as_sent() -> None:
+def test_statuses_and_unknown_use_are_printed_as_sent() -> None:
     assert cells(TENANT, {"status": "hibernating"})[1] == "hibernating"
-
-
-def test_a_stalled_operation_is_marked() -> None:
     assert cells(OPERATION, {"status": "running", "stalled": True})[1] == "running (stalled)"
     assert cells(OPERATION, {"status": "running", "stalled": False})[1] == "running"
-
-
-def test_unknown_use_is_no_zero_and_sorts_nowhere() -> None:
     record = {"tightestQuota": {"resourceType": "volume", "used": None, "limit": 10, "unit": "count"}}
     tightest = column(TENANT, "tightestQuota")
     assert tightest.text(record) == f"volume {UNKNOWN} of 10"
@@ -95,14 +89,12 @@ def test_unknown_use_is_no_zero_and_sorts_nowhere() -> None:
 
 
 def test_text_sorts_without_letter_case_numbers_and_times_by_size() -> None:
-    name = column(TENANT, "displayName")
-    assert name.sort_value({"displayName": "alpha"}) < name.sort_value({"displayName": "Beta"})
-    tags = column(TENANT, "defaultTagCount")
-    assert tags.sort_value({"defaultTagCount": 9}) < tags.sort_value({"defaultTagCount": 10})
-    created = column(TENANT, "createdAt")
-    assert created.sort_value({"createdAt": "2026-11-21T10:00:00+02:00"}) < created.sort_value(
-        {"createdAt": "2026-11-21T09:00:00Z"}
-    )
+    for key, less, more in (
+        ("displayName", "alpha", "Beta"),
+        ("defaultTagCount", 9, 10),
+        ("createdAt", "2026-11-21T10:00:00+02:00", "2026-11-21T09:00:00Z"),
+    ):
+        assert column(TENANT, key).sort_value({key: less}) < column(TENANT, key).sort_value({key: more})
 
 
 def test_odd_values_of_an_answer_never_break_a_cell() -> None:
@@ -114,24 +106,17 @@ def test_odd_values_of_an_answer_never_break_a_cell() -> None:
                 one.sort_value(record)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
+    for value, text in (
         ("2026-11-21T10:05:00Z", "2026-11-21 10:05Z"),
         ("2026-11-21T12:05:00+02:00", "2026-11-21 10:05Z"),
         ("soon", "soon"),
         ("2026-11-21T10:05:00", "2026-11-21T10:05:00"),
         ("", UNKNOWN),
         (None, UNKNOWN),
-    ],
-)
-def test_times_are_shown_in_utc_or_as_sent(value: object, text: str) -> None:
-    assert time_text(value) == text
-
-
-@pytest.mark.parametrize(
-    ("instant", "text"),
-    [
+    ):
+        assert time_text(value) == text
+    for instant, text in (
         ("2026-11-21T11:59:58Z", "now"),
         ("2026-11-21T11:59:20Z", "40s"),
         ("2026-11-21T11:00:01Z", "59m"),
@@ -140,27 +125,11 @@ def test_times_are_shown_in_utc_or_as_sent(value: object, text: str) -> None:
         ("2024-11-21T11:00:00Z", "2y"),
         ("2026-11-21T13:00:00Z", "now"),
         ("never", UNKNOWN),
-    ],
-)
-def test_an_age_is_one_whole_unit(instant: str, text: str) -> None:
-    assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (7, "count", "7"),
-        (4096, "mb", "4 GB"),
-        (1536, "mb", "1.5 GB"),
-        (1000, "mb", "1.0 GB"),
-        (1600, "mb", "1.6 GB"),
-        (256, "mb", "0.3 GB"),
-        (100, "gb", "100 GB"),
-        (None, "mb", UNKNOWN),
-    ],
-)
-def test_quota_figures_read_in_their_unit(value: int | None, unit: str, text: str) -> None:
-    assert quantity(value, unit) == text
+    ):
+        assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
+    for megabytes, text in ((4096, "4"), (1536, "1.5"), (1000, "1.0"), (1600, "1.6"), (256, "0.3")):
+        assert quantity(megabytes, "mb") == f"{text} GB"
+    assert (quantity(7, "count"), quantity(100, "gb"), quantity(None, "mb")) == ("7", "100 GB", UNKNOWN)
 
 
 def test_a_key_says_its_scopes_and_when_it_ends() -> None:
@@ -178,20 +147,14 @@ def named(kind: Kind, record: dict[str, object]) -> dict[str, str]:
     return dict(zip(titles, cells(kind, record, wide=True), strict=True))
 
 
-def test_a_policy_says_its_author_and_whether_they_still_count() -> None:
+def test_policies_versions_and_identities_have_texts_of_their_own() -> None:
     policy = {"name": "p", "author": {"email": "a@b.example"}, "document": {"rules": [1, 2]}, "attachmentCount": 0}
     assert named(POLICY, policy)["Author"] == "a@b.example"
     assert named(POLICY, {**policy, "orphaned": True})["Author"] == "a@b.example (orphaned)"
     assert (named(POLICY, policy)["Rules"], named(POLICY, policy)["Attached"]) == ("2", "0")
-
-
-def test_a_version_says_what_it_changed() -> None:
     version = {"version": 3, "change": "rollback", "rolledBackTo": 1, "changed": ["document", "name"]}
     assert named(VERSION, version)["Change"] == "rollback to 1"
     assert named(VERSION, version)["Changes"] == "document, name"
-
-
-def test_an_identity_is_named_by_its_service_account() -> None:
     record = {"namespace": "shop", "serviceAccount": "checkout", "scopes": ["a:read", "b:read"], "inert": False}
     assert (named(BINDING, record)["Name"], named(BINDING, record)["Scopes"]) == ("shop/checkout", "a:read, b:read")
 
@@ -213,14 +176,12 @@ def test_every_path_of_a_policy_is_named() -> None:
     assert paths_text([{"type": "direct"}]) == ""
     assert paths_text([GROUP_PATH, {"type": "group", "name": "dev"}]) == "via groups ops, dev"
     assert paths_text([{"type": "direct"}, GROUP_PATH]) == "directly and via group ops"
+    # The first are named and the rest is counted.
+    assert paths_text([{"type": "direct"}, GROUP_PATH], 2) == "directly and via group ops"
+    assert paths_text([GROUP_PATH, GROUP_PATH], 25) == "via groups ops, ops and 23 more"
 
 
 def test_the_wide_table_shows_the_conditions_of_an_operation() -> None:
     by = {"kind": "policy", "constraints": [{"operator": "equals", "key": "frn:region", "values": ["x"]}]}
     taken = {"kind": "policy", "targets": ["frn:a:*:*:b/c"]}
     assert named(ACCESS, {"by": [by], "deniedBy": [taken]})["When"] == "equals frn:region x; not frn:a:*:*:b/c"
-
-
-def test_of_very_many_ways_the_first_are_named_and_the_rest_counted() -> None:
-    assert paths_text([{"type": "direct"}, GROUP_PATH], 2) == "directly and via group ops"
-    assert paths_text([GROUP_PATH, GROUP_PATH], 25) == "via groups ops, ops and 23 more"

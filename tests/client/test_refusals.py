@@ -39,42 +39,25 @@ def test_problems_without_a_shape_are_left_as_they_came() -> None:
 
 
 def test_facts_read_as_words() -> None:
-    facts = {
-        "sourceIp": "192.0.2.7",
-        "resourceTags": {"env": "prod", "a": "b"},
-        "requestTags": {},
-        "region": None,
-        "new": 1,
-    }
-    assert (
-        facts_text(facts) == "source ip 192.0.2.7, resource tags env=prod a=b, no request tags, region unknown, new 1"
-    )
+    tags: dict[str, object] = {"resourceTags": {"env": "prod", "a": "b"}, "requestTags": {}}
+    text = "source ip 192.0.2.7, resource tags env=prod a=b, no request tags, region unknown, new 1"
+    assert facts_text({"sourceIp": "192.0.2.7", **tags, "region": None, "new": 1}) == text
 
 
-def test_a_counterexample_says_what_on_what_with_which_facts_and_why() -> None:
-    example = {
-        "operation": "compute:instances:delete",
-        "target": "*",
-        "facts": {"region": "x"},
-        "ruleIndex": 0,
-        "ruleName": "all",
-        "why": "you do not have this permission",
-    }
-    error = refused("PRINCIPAL_EXCEEDS_AUTHOR", principals=[{"type": "api_key", "id": "k"}], counterexamples=[example])
-    assert list(beyond_lines(error)) == [
-        "  affected: api_key k",
-        "  compute:instances:delete on *",
-        "    with region x",
-        "    rule 1 (all) allows it; you do not have this permission",
-    ]
-    named = [{"type": "api_key", "id": "k", "name": "terraform"}]
-    error = refused("PRINCIPAL_EXCEEDS_AUTHOR", principals=named, counterexamples=[{**example, "role": "owner"}])
-    assert list(beyond_lines(error)) == [
-        "  affected: api_key terraform",
-        "  compute:instances:delete on *",
-        "    with region x",
-        "    role owner allows it; you do not have this permission",
-    ]
+def test_a_counterexample_names_operation_target_facts_and_reason() -> None:
+    principal, reason = {"type": "api_key", "id": "k"}, "you do not have this permission"
+    example = {"operation": "a:b:delete", "target": "*", "facts": {"region": "x"}, "ruleIndex": 0, "ruleName": "all"}
+    for key, more, name, cause in (
+        (principal, {"why": reason}, "k", "rule 1 (all)"),
+        ({**principal, "name": "terraform"}, {"why": reason, "role": "owner"}, "terraform", "role owner"),
+    ):
+        error = refused("PRINCIPAL_EXCEEDS_AUTHOR", principals=[key], counterexamples=[example | more])
+        assert list(beyond_lines(error)) == [
+            f"  affected: api_key {name}",
+            "  a:b:delete on *",
+            "    with region x",
+            f"    {cause} allows it; {reason}",
+        ]
 
 
 def test_a_stale_write_names_the_changes() -> None:
@@ -102,19 +85,16 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("member", "shown"),
-    [
+def test_conditional_effects_are_listed() -> None:
+    for member, text in (
         ("narrowed", "1 more conditions"),
         ("widened", "1 fewer conditions"),
         ("conditionsChanged", "1 changed conditions"),
         ("conditionalGained", "1 new, conditional"),
         ("conditionalLost", "1 lost, was conditional"),
-    ],
-)
-def test_conditional_effects_are_listed(member: str, shown: str) -> None:
-    effect = {"type": "api_key", "id": "k", f"{member}Count": 1, member: ["a:b:c"]}
-    assert list(effect_lines([effect]))[1:] == [f"    ~{shown}: a:b:c"]
+    ):
+        effect = {"type": "api_key", "id": "k", f"{member}Count": 1, member: ["a:b:c"]}
+        assert list(effect_lines([effect]))[1:] == [f"    ~{text}: a:b:c"]
 
 
 @pytest.mark.parametrize("code", ["INVALID_POLICY_DOCUMENT", "POLICY_EXCEEDS_AUTHOR", "STALE_VERSION"])

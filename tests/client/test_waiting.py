@@ -18,6 +18,7 @@ from client.transport.events import Listening, Signal
 from tests.client.wire import Answer, Context, Heard, Service, answer
 
 RUNNING = {"operationId": "apply-default-tags-t", "runId": "r", "status": "running", "progress": 10}
+AWAY = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
 COMPLETED = {**RUNNING, "status": "completed", "progress": 100, "result": {"summary": {}}}
 
 
@@ -27,9 +28,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
 
 
-def reader(*found: dict[str, Any]) -> tuple[client_operations.Read, list[float]]:
+def reader(*document: dict[str, Any]) -> tuple[client_operations.Read, list[float]]:
     """Reads one after the other, the last one for ever; and when each was read."""
-    answers, times = list(found), []
+    answers, times = list(document), []
 
     async def read() -> dict[str, Any]:
         times.append(time.monotonic())
@@ -104,9 +105,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_reading_is_frequent_without_a_stream_and_rare_with_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_reading_is_frequent_without_a_stream_and_rare_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(client_operations, "REREAD_SECONDS", 0.5)
     for opened, least, most in ((False, 0.0, 0.3), (True, 0.45, 3.0)):
@@ -154,27 +153,22 @@ def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
         if heard.target.endswith("/events"):
             yield answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}})
             return
-        found = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(found, bytes):
-            yield found
+        document = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(document, bytes):
+            yield document
 
     return answering
 
 
-def test_a_wait_survives_an_unreachable_platform_and_reports_it_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wait_survives_an_unreachable_platform_and_reports_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
     monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
-    away = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
-    told: list[str] = []
+    read: list[dict[str, Any]] = []
     lost: list[FrostError] = []
-    with Service(served(answer(200, RUNNING), away, away, away, away, answer(200, COMPLETED))) as service:
-        done = client_operations.wait(
-            Context(service.endpoint), "t", "r", lambda one: told.append(one["status"]), lost=lost.append
-        )
-    assert done == COMPLETED
-    assert (told[0], told[-1]) == ("running", "completed")
+    with Service(served(answer(200, RUNNING), AWAY, AWAY, AWAY, AWAY, answer(200, COMPLETED))) as service:
+        link = Context(service.endpoint)
+        assert client_operations.wait(link, "t", "r", read.append, lost=lost.append) == COMPLETED
+    assert (read[0]["status"], read[-1]["status"]) == ("running", "completed")
     assert lost
     assert {error.exit_code for error in lost} == {Exit.UNREACHABLE}
     assert all("/operations/r" in heard.target or heard.target.endswith("/events") for heard in service.heard)
@@ -184,22 +178,21 @@ def test_a_wait_ends_for_a_lost_platform_and_a_refusal(monkeypatch: pytest.Monke
     monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(client_operations, "LOST_SECONDS", 0.1)
     monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
-    away = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
     gone = answer(404, {"error": {"code": "NOT_FOUND", "message": "operation not found"}})
-    for refusal, code in ((away, Exit.UNREACHABLE), (gone, Exit.NOT_FOUND)):
+    for refusal, code in ((AWAY, Exit.UNREACHABLE), (gone, Exit.NOT_FOUND)):
         with Service(served(refusal)) as service, pytest.raises(FrostError) as caught:
             client_operations.wait(Context(service.endpoint), "t", "r", lambda one: None)
         assert caught.value.exit_code == code
 
 
-def pressed_twice() -> None:
-    """Ctrl-C and once more, as a hand in a hurry does."""
+def press_twice() -> None:
+    """Send Ctrl-C twice."""
     for _ in range(2):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
-    """Wait while somebody presses; the second one may come when all is as it was before."""
+    """Wait during interruptions; the second one may come when the handlers are restored."""
     hurry.start()
     try:
         client_operations.wait(Context(endpoint), "t", "r", lambda one: None)
@@ -211,7 +204,7 @@ def test_of_two_interruptions_at_once_the_first_ends_the_wait() -> None:
     former = signal.getsignal(signal.SIGINT)
     with Service(served(answer(200, RUNNING))) as service:
         for number in range(20):
-            hurry = threading.Timer(0.05 + number / 100, pressed_twice)
+            hurry = threading.Timer(0.05 + number / 100, press_twice)
             with pytest.raises(KeyboardInterrupt):
                 wait_beside(hurry, service.endpoint)
             assert signal.getsignal(signal.SIGINT) is former
@@ -238,17 +231,17 @@ def test_an_interruption_at_a_time_limit_is_an_interruption(within: float) -> No
 
 
 def test_an_interruption_does_not_wait_for_a_name_that_is_still_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network that is gone, faked: nobody answers who has the address."""
+    """The fake is a network without a name server."""
     answered = threading.Event()
-    asked = threading.Event()
+    requested = threading.Event()
 
     def silent(*_: object, **__: object) -> list[object]:
-        asked.set()
+        requested.set()
         answered.wait(60)
         return []
 
     monkeypatch.setattr("socket.getaddrinfo", silent)
-    hurry = threading.Thread(target=lambda: (asked.wait(60), pressed_twice()))
+    hurry = threading.Thread(target=lambda: (requested.wait(60), press_twice()))
     begun = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):

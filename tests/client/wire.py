@@ -139,10 +139,10 @@ class Context:
 
     def refresh(self, used: Credential) -> Credential:
         self.refreshed += 1
-        found = self.refreshes.pop(0)
-        if isinstance(found, FrostError):
-            raise found
-        return found
+        fresh = self.refreshes.pop(0)
+        if isinstance(fresh, FrostError):
+            raise fresh
+        return fresh
 
     def start(self) -> bool:
         self.started += 1
@@ -159,9 +159,9 @@ def over() -> FrostError:
     return FrostError("the session is over", code=SESSION_ENDED, hint="frost login", exit_code=Exit.NOT_SIGNED_IN)
 
 
-def ask(driver: str, link: Context, call: Call[Any], told: list[RequestLogEntry] | None = None) -> Any:
+def ask(driver: str, link: Context, call: Call[Any], log: list[RequestLogEntry] | None = None) -> Any:
     """The call's answer through one of the two drivers."""
-    on_reply = told.append if told is not None else None
+    on_reply = log.append if log is not None else None
     if driver == "blocking":
         return BlockingClient(link, on_reply=on_reply).ask_json(call)
 
