@@ -76,6 +76,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         # time.
         gc.disable()
         with _loading():
+            from client import lazy_modules
+
+            lazy_modules.install()
             from client.commands import interruption
             from client.commands.command import Lazy
             from client.commands.root import main as commands
