@@ -31,6 +31,7 @@ from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.notifications import Notification
 from textual.strip import Strip
+from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets._toast import ToastHolder, ToastRack
 
@@ -56,6 +57,7 @@ PRIVATE_NAMES = (
     PrivateName("textual.app:App", "_refresh_notifications", "keeps the container of a withdrawn toast mounted"),
     PrivateName("textual.app:App", "_notifications", "has no public list of notifications"),
     PrivateName("textual.app:App", "_unnotify", "has no public way to remove one notification"),
+    PrivateName("textual.app:App", "_registered_themes", "is copied by the public property"),
     PrivateName("textual.app:App", "_driver", "has no public access to the driver"),
     PrivateName("textual.widgets._toast:ToastRack", "_toast_id", "names the toast of a notification"),
     PrivateName("textual.widgets._toast:ToastHolder", "", "is the container of the toast of a notification"),
@@ -135,6 +137,10 @@ def fix_style_cache_leak() -> None:
 
 class PatchedApp(App[None]):
     """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications."""
+
+    def get_theme(self, theme_name: str) -> Theme | None:
+        """Return a registered theme. Textual copies its table of themes for each of the many calls of a frame."""
+        return self._registered_themes.get(theme_name) or super().get_theme(theme_name)
 
     def _fatal_error(self) -> None:
         """Print a traceback without variables: they may contain keys and tokens."""

@@ -7,6 +7,7 @@ DataTable creates a cell for each and blocks for seconds.
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -29,6 +30,12 @@ __all__ = ("RecordTable", "Tones")
 
 CACHED_STRIPS = 2_000
 PREPARED, PREPARED_SECONDS = 1_000, 0.02  # number of records whose filter text is prepared at a time, and the interval
+
+
+@lru_cache(8)
+def _wrapped(text: str, cells: int) -> list[str]:
+    """Return the lines of a text."""
+    return textwrap.wrap(safe(text), cells)
 
 
 class RecordTable(ScrollView, can_focus=True):
@@ -261,8 +268,8 @@ class RecordTable(ScrollView, can_focus=True):
         base = self.rich_style
         if not len(self.view) and y >= 2:
             reason = self._no_match_text() if self.view.total else self.empty
-            lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
-            return self._brush().message("".join(lines[y - 2 : y - 1]), base)
+            if y - 2 < len(lines := _wrapped(reason, max(1, self.size.width - 2 * GUTTER))):
+                return self._brush().message(lines[y - 2], base)
         return Strip.blank(self.size.width, base)
 
     def _no_match_text(self) -> str:
