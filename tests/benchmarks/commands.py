@@ -25,7 +25,7 @@ def run() -> Iterator[Line]:
         _, floor, ratio = paired(
             lambda: seconds(read, env), lambda: seconds([sys.executable, "-c", "pass"], env), runs=25
         )
-        yield Line("frost tenant list -o json, platform warm", ratio, 8, f"python -c pass ({floor * 1000:.0f} ms)")
+        yield Line("frost tenant list -o json, platform warm", ratio, 5.5, f"python -c pass ({floor * 1000:.0f} ms)")
         commands = commands_of("moto[server]", "awscli")
         if commands is None:
             return
@@ -39,6 +39,11 @@ def run() -> Iterator[Line]:
             }
             command = [str(commands / "aws"), "iam", "list-groups", "--endpoint-url", f"http://{host}:{port}"]
             _, theirs, ratio = paired(lambda: seconds(read, env), lambda: seconds(command, their_env), runs=7)
-            yield Line("the same", ratio, 0.25, f"aws iam list-groups on moto ({theirs * 1000:.0f} ms)")
+            yield Line(
+                "the same, of another client's time",
+                ratio,
+                0.15,
+                f"aws iam list-groups on moto ({theirs * 1000:.0f} ms)",
+            )
     finally:
         home.remove()

@@ -69,7 +69,7 @@ def run() -> Iterator[Line]:
             ours = [frost_command()]
 
             _, base, first = paired(lambda: frame(ours, "Tenants", env), lambda: frame(plain, "minimal", env), runs=11)
-            yield Line("screens: first frame", first, 1.3, f"minimal Textual app ({base:.0f} ms)")
+            yield Line("screens: first frame", first, 1.25, f"minimal Textual app ({base:.0f} ms)")
             _, base, rows = paired(
                 lambda: frame([*ours], "Data Lake", env), lambda: frame(plain, "minimal", env), runs=11
             )
@@ -79,7 +79,7 @@ def run() -> Iterator[Line]:
             keys = key_times(ours, "Data Lake", there_and_back, env)
             base_keys = key_times(plain, "minimal", there_and_back, env)
             ratio = statistics.median(keys) / statistics.median(base_keys)
-            yield Line("key to visible change", ratio, 1.5, "an app that updates one Static")
+            yield Line("key to visible change", ratio, 1.4, "an app that updates one Static")
 
             many, few, ratio = paired(
                 lambda: table_opened([sys.executable, str(table), "100000"], env),

@@ -19,14 +19,26 @@ from typing import Any
 
 import pytest
 from textual import _styles_cache
+from textual._compositor import Compositor
 from textual.app import App, ComposeResult
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Static
 from textual.widgets._toast import ToastHolder
 
 import tui
-from tui.terminal.textual_patches import PRIVATE_NAMES, PatchedApp, PrivateName, fix_style_cache_leak
+from tui.terminal.textual_patches import (
+    PRIVATE_NAMES,
+    PatchedApp,
+    PrivateName,
+    fix_style_cache_leak,
+    paint_changed_lines,
+)
+
+textual_get_renders = Compositor._get_renders
 
 
 def ours() -> Iterator[ModuleType]:
@@ -92,6 +104,8 @@ def test_no_entry_is_unused() -> None:
         "",
         "_toast_id",
         "get_inner_outer",
+        "_get_renders",
+        "_modal_binding_chain",
         "_on_resize",
     } == set()
 
@@ -123,6 +137,49 @@ async def test_the_holder_of_a_withdrawn_toast_stays_without_the_patch(kind: typ
 def test_the_style_cache_keeps_the_instance_in_its_key() -> None:
     source = inspect.getsource(_styles_cache)
     assert re.search(r"@lru_cache\([^)]*\)\n    def get_inner_outer\(\n?\s*cls\b", source)
+
+
+class Lines(Widget):
+    """Counts the lines that it is asked to paint."""
+
+    DEFAULT_CSS = "Lines { height: 5; }"
+    painted = 0
+
+    def render(self) -> str:
+        return "a\nb\nc\nd\ne"
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self.painted += crop.height
+        return super().render_lines(crop)
+
+
+class Stacked(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Lines(id="one")
+        yield Lines(id="other")
+
+
+async def painted_lines() -> tuple[int, int]:
+    """Return the lines that two widgets painted after one line of the first has changed."""
+    app = Stacked()
+    async with app.run_test(size=(20, 10)) as pilot:
+        await pilot.pause()
+        one, other = app.query(Lines)
+        one.painted = other.painted = 0
+        one.refresh(Region(0, 2, 20, 1))
+        await pilot.pause()
+        while not one.painted:
+            await pilot.pause(0.01)
+        return one.painted, other.painted
+
+
+async def test_a_changed_line_paints_all_lines_without_the_patch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Compositor, "_get_renders", textual_get_renders)
+    assert await painted_lines() == (5, 5)
+    paint_changed_lines()
+    assert await painted_lines() == (1, 0)
 
 
 def test_a_fatal_error_prints_local_variables() -> None:

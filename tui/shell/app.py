@@ -56,6 +56,7 @@ class FrostApp(PatchedApp):
         self, connection: "Connection", launch: Launch, state_path: Path, debug_log: "DebugLog | None" = None
     ) -> None:
         textual_patches.fix_style_cache_leak()
+        textual_patches.paint_changed_lines()
         super().__init__(driver_class=_driver(launch))
         for theme in (themes.DARK, themes.LIGHT):
             self.register_theme(theme)

@@ -330,6 +330,14 @@ class RecordTable(ScrollView, can_focus=True):
         elif position >= top + height:
             self.scroll_to(y=position - height + 1, animate=False)
 
+    async def on_key(self, event: events.Key) -> None:
+        """Run a binding of the table. Textual would run it after the key has waited in the queue of each container."""
+        node, bindings = self.screen._modal_binding_chain[0]
+        for binding in bindings.key_to_bindings.get(event.key, ()) if node is self else ():
+            if not binding.priority and await self.app.run_action(binding.action, self):
+                event.stop()
+                return
+
     def _go(self, position: int) -> None:
         self.cursor = position
         self.reveal(self.cursor)
