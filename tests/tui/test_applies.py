@@ -7,6 +7,7 @@ import pytest
 
 from client.errors import Exit, FrostError
 from tests.tui.tasks import Tasks
+from tui.default_tags.apply_screen import not_changed_text
 from tui.default_tags.apply_text import preview_lines, progress_lines
 from tui.state.jobs import Applies
 
@@ -194,3 +195,4 @@ def test_the_counts_of_a_preview_add_up_without_unlisted_types() -> None:
         "of 5 resources, for the stored tags",
     ]
     assert "! 1 type not examined, because it could not be listed: secret" in lines
+    assert not_changed_text({"result": result}) == "0 complete, 1 skipped, 2 failures expected"
