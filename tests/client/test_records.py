@@ -181,7 +181,7 @@ def named(kind: Kind, record: dict[str, object]) -> dict[str, str]:
 def test_a_policy_says_its_author_and_whether_they_still_count() -> None:
     policy = {"name": "p", "author": {"email": "a@b.example"}, "document": {"rules": [1, 2]}, "attachmentCount": 0}
     assert named(POLICY, policy)["Author"] == "a@b.example"
-    assert named(POLICY, {**policy, "orphaned": True})["Author"] == "a@b.example (orphaned)"
+    assert named(POLICY, {**policy, "orphaned": True})["Author"] == "a@b.example (left)"
     assert (named(POLICY, policy)["Rules"], named(POLICY, policy)["Attached"]) == ("2", "0")
 
 

@@ -54,7 +54,7 @@ class MainScreen(Navigator):
         & > #body { height: 1fr; }
         &.-narrow Navigation { display: none; }
         &.-zoom Navigation { display: none; }
-        &.-wide ListScreen > Detail { display: block; width: 40; border-left: solid $border; }
+        &.-wide ListScreen > Detail { display: block; width: 38%; min-width: 40; border-left: solid $border; }
         &.-wide ListScreen > .screen--list { display: block; }
         &.-wide ListScreen.-zoom-list > Detail { display: none; }
         &.-wide ListScreen.-zoom-detail > .screen--list { display: none; }

@@ -145,7 +145,7 @@ def paint_changed_lines() -> None:
     Textual asks all widgets in the same container as a changed one for all their lines, filters them, and drops those
     that did not change. For a cursor that moves down, that was two thirds of the time of the frame.
     """
-    Compositor._get_renders = _renders  # type: ignore[method-assign]
+    Compositor._get_renders = _renders  # type: ignore[method-assign, assignment]
 
 
 def _renders(compositor: Compositor, crop: Region | None = None) -> Iterator[tuple[Region, Region, list[Strip]]]:
