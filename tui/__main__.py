@@ -95,6 +95,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _refuse(NOT_A_TERMINAL)
     if os.environ.get("TERM", "") in ("dumb", ""):
         return _refuse(DUMB)
+    for name, value in (("--tenant", flags.tenant), ("--config", flags.config)):
+        if value == "":
+            return _refuse(f"{name} requires a value")
     return open_screens(flags)
 
 

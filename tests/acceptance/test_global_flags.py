@@ -15,6 +15,7 @@ from tests.acceptance.people import (
     WEB_SHOP,
 )
 from tests.homes import Home
+from tests.terminal import screens
 
 READS = (
     "tenant current",
@@ -50,6 +51,13 @@ def test_config_reads_that_file_only(home: Home) -> None:
     result = home.frost("--config", str(other), "config", "show", "-o", "json")
     assert result.code == 0
     assert "elsewhere" in result.out
+
+
+@pytest.mark.parametrize("flag", ["--tenant", "--config"])
+def test_an_empty_flag_is_refused_before_the_screens_open(home: Home, flag: str) -> None:
+    with screens(home, f"{flag}=") as program:
+        assert program.wait_end() == 2
+        assert f"{flag} requires a value" in program.text
 
 
 def test_a_named_file_must_exist_unless_the_command_makes_it(home: Home) -> None:
