@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 import yaml
@@ -58,6 +59,13 @@ def test_an_empty_flag_is_refused_before_the_screens_open(home: Home, flag: str)
     with screens(home, f"{flag}=") as program:
         assert program.wait_end() == 2
         assert f"{flag} requires a value" in program.text
+
+
+@pytest.mark.parametrize(("arguments", "variable"), [(("--tenant", "alpha"), ""), ((), "alpha")])
+def test_a_tenant_name_is_refused_before_the_screens_open(home: Home, arguments: Sequence[str], variable: str) -> None:
+    with screens(home, *arguments, FROST_TENANT=variable) as program:
+        assert program.wait_end() == 2
+        assert "alpha" in program.text
 
 
 def test_a_named_file_must_exist_unless_the_command_makes_it(home: Home) -> None:
