@@ -76,6 +76,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         # time.
         gc.disable()
         with _loading():
+            from client import lazy_modules
+
+            lazy_modules.install()
             from client.commands import interruption
             from client.commands.command import Lazy
             from client.commands.root import main as commands
@@ -92,6 +95,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _refuse(NOT_A_TERMINAL)
     if os.environ.get("TERM", "") in ("dumb", ""):
         return _refuse(DUMB)
+    for name, value in (("--tenant", flags.tenant), ("--config", flags.config)):
+        if value == "":
+            return _refuse(f"{name} requires a value")
     return open_screens(flags)
 
 
@@ -112,6 +118,7 @@ def open_screens(flags: launch.Launch) -> int:
         from client.platform.control import answers
 
     try:
+        flags = _check_tenant(flags)
         connection = resolve(flags.config, os.environ)
         for line in connection.config.repairs:  # visible again after the screens close
             sys.stderr.write(f"frost: warning: {line}\n")
@@ -139,6 +146,19 @@ def open_screens(flags: launch.Launch) -> int:
     if debug_log is not None:
         sys.stderr.write(f"frost: requests and responses are logged in {debug_log.path}\n")
     return code
+
+
+def _check_tenant(flags: launch.Launch) -> launch.Launch:
+    """Check the tenant of the flag or the variable, and fold its case, as the commands do. Raises FrostError."""
+    variable = os.environ.get("FROST_TENANT")
+    if flags.tenant is None and not variable:
+        return flags
+    with _loading():
+        from client.tenancy import check_id
+    if flags.tenant is not None:
+        return flags._replace(tenant=check_id(flags.tenant, "--tenant"))
+    os.environ["FROST_TENANT"] = check_id(str(variable), "FROST_TENANT")
+    return flags
 
 
 def _open_debug_log() -> "DebugLog":

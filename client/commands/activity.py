@@ -8,6 +8,7 @@ from client.api import activity as calls
 from client.commands import options
 from client.commands.command import leaf
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.commands.quotas.quota import owning_organization_id
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import usage
@@ -24,14 +25,12 @@ _HINTS = {
 
 @leaf(
     "activity",
-    click.Option(["--operation"], metavar="NAME", help="Audit event (policy.attach) or resource type (policy)."),
-    click.Option(["--actor"], metavar="WHO", help="E-mail address of a member, or id of a user, key or identity."),
-    click.Option(["--outcome"], type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"One of: {', '.join(OUTCOMES)}."),
-    click.Option(
-        ["--since"], metavar="WHEN", help="Age (2h, 3d), date (its start in local time) or RFC 3339 timestamp."
-    ),
-    click.Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
-    click.Option(["--org"], is_flag=True, help="Show entries of the organization instead of a tenant."),
+    Option(["--operation"], metavar="NAME", help="Audit event (policy.attach) or resource type (policy)."),
+    Option(["--actor"], metavar="WHO", help="E-mail address of a member, or id of a user, key or identity."),
+    Option(["--outcome"], type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"One of: {', '.join(OUTCOMES)}."),
+    Option(["--since"], metavar="WHEN", help="Age (2h, 3d), date (its start in local time) or RFC 3339 timestamp."),
+    Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
+    Option(["--org"], is_flag=True, help="Show entries of the organization instead of a tenant."),
     *options.PAGE_FLAGS,
     WITHIN_ORGANIZATION,
     person=True,

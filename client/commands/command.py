@@ -19,6 +19,7 @@ from click.exceptions import NoSuchCommand
 
 from client.commands import usage_errors
 from client.commands.output import Output
+from client.commands.parameters import Option
 from client.commands.usage_errors import FORMATS
 
 if TYPE_CHECKING:
@@ -262,9 +263,8 @@ def _needs_person(ctx: click.Context | None) -> bool:
 
 
 def _text(docstring: str) -> str:
-    from inspect import cleandoc
-
-    return cleandoc(docstring)
+    """Return the docstring of a function of a module, without its indentation."""
+    return "\n".join(line.removeprefix("    ").rstrip() for line in docstring.strip().split("\n"))
 
 
 def _other_paths(ctx: click.Context) -> list[str]:
@@ -280,7 +280,7 @@ def _other_paths(ctx: click.Context) -> list[str]:
 # --- global flags ----------------------------------------------------------------------------------------------------
 
 
-class _GlobalFlag(click.Option):
+class _GlobalFlag(Option):
     """A flag of every command. Its value is stored in the `Invocation`, not passed to the command."""
 
     def __init__(self, declarations: Sequence[str], **kwargs: Any) -> None:
@@ -337,7 +337,7 @@ GLOBAL_FLAGS: tuple[click.Option, ...] = (
         help="Tenant to operate on (id); default: FROST_TENANT, `tenant use`, your default tenant.",
         shell_complete=_tenants,
     ),
-    click.Option(
+    Option(
         ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="Show this help."
     ),
 )

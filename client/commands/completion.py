@@ -13,6 +13,7 @@ import click
 from client.commands.command import Command
 from client.commands.invocation import Invocation
 from client.commands.output import Output
+from client.commands.parameters import Argument
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -71,7 +72,7 @@ def _print_script(run: Invocation, shell: str) -> None:
 completion = Command(
     "completion",
     callback=_print_script,
-    params=[click.Argument(["shell"], metavar="SHELL", type=click.Choice(SHELLS), help="bash, zsh or fish.")],
+    params=[Argument(["shell"], metavar="SHELL", type=click.Choice(SHELLS), help="bash, zsh or fish.")],
     help="Print the completion script for a shell.\n\nIt completes commands, flags, files after `--document @`, "
     "and names and ids of existing records.",
     examples=(

@@ -11,6 +11,7 @@ from client.commands.command import Group
 from client.commands.completers import context_names
 from client.commands.invocation import Invocation
 from client.commands.output import Fact
+from client.commands.parameters import Argument
 from client.errors import usage
 from client.tables import columns
 
@@ -60,8 +61,8 @@ def init(run: Invocation) -> None:
 
 @config.leaf(
     "set",
-    click.Argument(["key"], metavar="KEY", type=click.Choice(KEYS), help=f"One of {', '.join(KEYS)}."),
-    click.Argument(["value"], metavar="VALUE", help='The value; "" clears region and api_key, - reads standard input.'),
+    Argument(["key"], metavar="KEY", type=click.Choice(KEYS), help=f"One of {', '.join(KEYS)}."),
+    Argument(["value"], metavar="VALUE", help='The value; "" clears region and api_key, - reads standard input.'),
     examples=(
         "frost config set output_format json",
         "frost config set api_key - < key.txt",
@@ -157,7 +158,7 @@ def get_contexts(run: Invocation) -> None:
 
 @config.leaf(
     "use-context",
-    click.Argument(["name"], metavar="NAME", help="Name of the context.", shell_complete=context_names),
+    Argument(["name"], metavar="NAME", help="Name of the context.", shell_complete=context_names),
     examples=("frost config use-context prod",),
 )
 def use_context(run: Invocation, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -311,7 +312,8 @@ def _load_http_without_ssl() -> None:
 
     Only for the process of a single command. Other modules can still import ssl.
     """
-    if "http.client" in sys.modules or "ssl" in sys.modules:
+    # An import of ssl in another thread would fail.
+    if "http.client" in sys.modules or "ssl" in sys.modules or threading.active_count() > 1:
         return
     sys.modules["ssl"] = None  # type: ignore[assignment]  # the documented way to make an import fail
     try:

@@ -4,14 +4,13 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from client import tenancy
 from client.api import account
 from client.auth import credential_store
 from client.commands.command import Command
 from client.commands.completers import context_names
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.errors import Exit, FrostError, usage
 from client.tables.columns import time_text
 from client.text import safe
@@ -158,11 +157,11 @@ login = Command(
     "login",
     callback=_login,
     params=[
-        click.Option(["--device"], is_flag=True, help="Show a code to enter on any device."),
-        click.Option(["--browser"], is_flag=True, help="Sign in with the browser of this machine."),
-        click.Option(["--as", "email"], metavar="EMAIL", help="Sign in as another user of the local platform."),
-        click.Option(["--context"], metavar="NAME", help="Context to sign in to.", shell_complete=context_names),
-        click.Option(["--endpoint"], metavar="URL", help="Create the context for this endpoint."),
+        Option(["--device"], is_flag=True, help="Show a code to enter on any device."),
+        Option(["--browser"], is_flag=True, help="Sign in with the browser of this machine."),
+        Option(["--as", "email"], metavar="EMAIL", help="Sign in as another user of the local platform."),
+        Option(["--context"], metavar="NAME", help="Context to sign in to.", shell_complete=context_names),
+        Option(["--endpoint"], metavar="URL", help="Create the context for this endpoint."),
     ],
     help="Sign in with the browser or a device code.\n\n"
     "Without a flag, the browser opens if there is one, else a code is shown. The local platform signs in the owner of "
@@ -200,7 +199,7 @@ logout = Command(
     help="Sign out and end the session.\n\n"
     "End the session of the current context, or of --context, on the platform and remove it here. API keys are kept.",
     params=[
-        click.Option(
+        Option(
             ["--context"],
             metavar="NAME",
             help="Context to sign out of; default: the current one.",

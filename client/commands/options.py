@@ -9,6 +9,7 @@ import click
 from client.commands.command import Number
 from client.commands.completers import principal_names, tenant_list
 from client.commands.invocation import Invocation
+from client.commands.parameters import Argument, Option
 from client.errors import Exit, FrostError, usage
 from client.name_lookup import is_id, match
 from client.tables.columns import Kind
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
-FORCE = click.Option(["--force"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+FORCE = Option(["--force"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 Thing = tuple[str, str]
 """A type (policy, group, api_key, workload_identity, user) and an id from the command line."""
 VERSION_HELP = "Fail without changes if the current version differs."
@@ -33,13 +34,13 @@ _CELLS = 130
 def pair(types: Sequence[str], *, required: bool, of: str) -> tuple[click.Option, click.Option]:
     """Return `--type` and `--id`, which together name a principal or a group."""
     return (
-        click.Option(
+        Option(
             ["--type", "kind"],
             required=required,
             type=click.Choice(types),
             help=f"Type {of}: {', '.join(types)}.",
         ),
-        click.Option(
+        Option(
             ["--id", "identifier"],
             required=required,
             metavar="NAME|ID",
@@ -65,7 +66,7 @@ def name_argument(
         shell_complete: Returns the names and ids that a shell offers.
     """
     help = f"Name or ID of {object_}."
-    return click.Argument([parameter], metavar=metavar, callback=name_or_id, help=help, shell_complete=shell_complete)
+    return Argument([parameter], metavar=metavar, callback=name_or_id, help=help, shell_complete=shell_complete)
 
 
 def name(value: str) -> str:
@@ -275,14 +276,14 @@ PageOf = Callable[[str, int | None, str], Call[object]]
 
 
 PAGE_FLAGS: tuple[click.Option, ...] = (
-    click.Option(
+    Option(
         ["--limit"],
         type=Number(1, MAX_PAGE_SIZE),
         metavar="N",
         help=f"Items per page, 1 to {MAX_PAGE_SIZE}; default 50.",
     ),
-    click.Option(["--cursor"], metavar="CURSOR", help="Start after the page with this nextCursor."),
-    click.Option(["--all", "everything"], is_flag=True, help="List all pages."),
+    Option(["--cursor"], metavar="CURSOR", help="Start after the page with this nextCursor."),
+    Option(["--all", "everything"], is_flag=True, help="List all pages."),
 )
 
 

@@ -12,6 +12,7 @@ from client.commands import usage_errors
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import OUTPUT_FAILED, Output
+from client.commands.parameters import Option
 from client.errors import Exit, FrostError
 
 _PIPE_CLOSED = 141
@@ -49,7 +50,7 @@ root = Group(
     },
     help="Manage identity, access and tenants. Run without a command to open the interactive screens.",
     params=[
-        click.Option(
+        Option(
             ["--version"],
             is_flag=True,
             is_eager=True,
@@ -57,7 +58,7 @@ root = Group(
             callback=_show_version,
             help="Show the version.",
         ),
-        click.Option(
+        Option(
             ["--read-only"],
             is_flag=True,
             expose_value=False,

@@ -14,6 +14,7 @@ from client.api import account, tenants
 from client.commands.command import Group, Lazy
 from client.commands.completers import organization_names, tenant_ids, tenant_words
 from client.commands.invocation import Invocation
+from client.commands.parameters import Argument, Option
 from client.commands.usage_errors import naming_flag
 from client.errors import Exit, FrostError, usage
 from client.name_lookup import AMBIGUOUS, ORGANIZATION, is_id, match
@@ -31,12 +32,12 @@ def _own_or_remembered(ctx: click.Context, param: click.Parameter, value: str | 
 
 
 def organization_flag(help: str) -> click.Option:
-    return click.Option(
+    return Option(
         ["--organization"], metavar="NAME|ID", help=help, shell_complete=organization_names, callback=_own_or_remembered
     )
 
 
-OF_GROUP = click.Option(
+OF_GROUP = Option(
     ["--organization"],
     metavar="NAME|ID",
     help="Name, slug or ID of the organization for the command after it.",
@@ -121,7 +122,7 @@ OF_ONE = "Name, slug or ID of the organization; default: your only one."
 
 @tenant.leaf(
     "create",
-    click.Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
+    Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
     organization_flag(OF_ONE),
     examples=('frost tenant create --name "Web Shop"',),
 )
@@ -153,7 +154,7 @@ def current(run: Invocation, organization: str | None) -> None:
 
 @tenant.leaf(
     "list",
-    click.Option(["--all", "everywhere"], is_flag=True, help="List the tenants of all your organizations."),
+    Option(["--all", "everywhere"], is_flag=True, help="List the tenants of all your organizations."),
     organization_flag("Only of this organization (name, slug or ID); default: that of the active tenant."),
     examples=("frost tenant list", "frost tenant list --all -o wide"),
 )
@@ -181,8 +182,8 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
 
 @tenant.leaf(
     "rename",
-    click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
-    click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
+    Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
+    Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
     WITHIN_ORGANIZATION,
     examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
@@ -212,7 +213,7 @@ def _rename(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
 
 @tenant.leaf(
     "use",
-    click.Argument(["name"], metavar="TENANT", help="Name, slug or ID.", shell_complete=tenant_words),
+    Argument(["name"], metavar="TENANT", help="Name, slug or ID.", shell_complete=tenant_words),
     organization_flag("Search only this organization (name, slug or ID), if names are ambiguous."),
     examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
 )

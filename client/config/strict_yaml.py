@@ -3,10 +3,14 @@
 Scalars are not converted: `no`, `0123` and `12:30:45` are text. Only an empty value, `~` and `null` are None. Tags,
 merge keys and duplicate keys are errors. Size, depth, nodes and aliases are limited while parsing. The user of a value
 interprets it (a number, true or false) and reports errors with its position.
+
+Most files have only nested maps of unquoted words. They are parsed here, because the import of PyYAML takes an eighth
+of a command; PyYAML parses everything else. tests/client/test_config_reading.py compares both.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -58,12 +62,53 @@ def read(content: bytes, name: str) -> Map:
         raise damaged(name, "not UTF-8 text", position) from None
     if not text.strip():
         return Map()
+    plain = _plain(text)
+    if plain is not None:
+        return plain
     document = _Builder(name, _events(text, name)).document()
     if document is None:
         return Map()
     if not isinstance(document, Map):
         raise damaged(name, "expected members (name: value)", Position(1, 1))
     return document
+
+
+_PLAIN_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?: ([A-Za-z0-9/](?:[A-Za-z0-9_./+=:@-]*[A-Za-z0-9_/+=-])?))?")
+"""A line with a name and an unquoted value without spaces. A final `:` or `.` is left to PyYAML."""
+_MAX_PLAIN_LINES = 1_000
+
+
+def _plain(text: str) -> Map | None:
+    """Parse a file that has only comment lines and nested maps of unquoted words; None if it has anything else."""
+    lines = text.split("\n")
+    if len(lines) > _MAX_PLAIN_LINES:
+        return None
+    document = Map()
+    maps = [(0, document)]  # the maps around the line, with their indentation
+    parent, empty = document, ""  # the latest member without a value, and its map; its value may follow
+    for number, line in enumerate(lines, 1):
+        content = line.lstrip(" ")
+        if not content or content.startswith("#"):
+            continue
+        match = _PLAIN_LINE.fullmatch(line)
+        if match is None:
+            return None
+        indent, key, value = len(match[1]), match[2], match[3]
+        if indent > maps[-1][0]:
+            if not empty or len(maps) > MAX_DEPTH:
+                return None
+            inner = Map()
+            parent[empty], parent.positions[empty] = inner, Position(number, indent + 1)
+            maps.append((indent, inner))
+        while indent < maps[-1][0]:
+            maps.pop()
+        if indent != maps[-1][0] or key in maps[-1][1]:
+            return None
+        parent = maps[-1][1]
+        parent[key] = None if value == "null" else value
+        parent.positions[key] = Position(number, match.start(3) + 1 if value else match.end() + 1)
+        empty = "" if value else key
+    return document if document else None
 
 
 def damaged(name: str, reason: str, position: Position | None = None) -> FrostError:

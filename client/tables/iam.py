@@ -75,10 +75,10 @@ def _rules(record: Record) -> str:
 
 
 def _author(record: Record) -> str:
-    """Return the author of a policy; `(orphaned)` if the author lost access, so that its allow rules have no effect."""
+    """Return the author of a policy; `(left)` if the author lost access, so that its allow rules have no effect."""
     author = record.get("author")
     name = str(author.get("email") or author.get("name") or "") if isinstance(author, Mapping) else ""
-    return f"{name or record.get('authoredBy') or ''}{' (orphaned)' if record.get('orphaned') else ''}"
+    return f"{name or record.get('authoredBy') or ''}{' (left)' if record.get('orphaned') else ''}"
 
 
 def _what(record: Record) -> str:

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 BASE = "/api"
 """Base path of the customer routes, and default of endpoints without a path."""
 
-_METADATA = frozenset(
-    ipaddress.ip_address(address) for address in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
-)
+_METADATA = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"})
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-data"})
 
 
@@ -190,7 +188,7 @@ def _is_metadata(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if inner is not None and _is_metadata(inner):
             return True
-    return address.is_link_local or address.is_unspecified or address.is_multicast or address in _METADATA
+    return address.is_link_local or address.is_unspecified or address.is_multicast or str(address) in _METADATA
 
 
 def _is_loopback(host: str) -> bool:

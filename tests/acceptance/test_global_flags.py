@@ -1,6 +1,7 @@
 """Global flags and conventions, through the real command on the real platform."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ import yaml
 from client import __version__
 from tests.acceptance.people import OWNER, WEB_SHOP
 from tests.homes import Home
+from tests.terminal import screens
 
 READS = (
     "tenant current",
@@ -45,6 +47,20 @@ def test_config_names_the_only_file_that_is_read(home: Home) -> None:
     home.config.chmod(0o600)
     result = home.frost("--config", other, "config", "show", "-o", "json")
     assert (result.code, "elsewhere" in result.out) == (0, True)
+
+
+@pytest.mark.parametrize("flag", ["--tenant", "--config"])
+def test_an_empty_flag_is_refused_before_the_screens_open(home: Home, flag: str) -> None:
+    with screens(home, f"{flag}=") as program:
+        assert program.wait_end() == 2
+        assert f"{flag} requires a value" in program.text
+
+
+@pytest.mark.parametrize(("arguments", "variable"), [(("--tenant", "alpha"), ""), ((), "alpha")])
+def test_a_tenant_name_is_refused_before_the_screens_open(home: Home, arguments: Sequence[str], variable: str) -> None:
+    with screens(home, *arguments, FROST_TENANT=variable) as program:
+        assert program.wait_end() == 2
+        assert "alpha" in program.text
 
 
 def test_debug_writes_to_standard_error_and_no_secret(demo: Home) -> None:

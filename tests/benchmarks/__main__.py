@@ -19,6 +19,7 @@ AREAS = (
     "growth",
     "idle",
     "screens",
+    "screen_work",
     "editor",
     "peer_screens",
     "many_screens",

@@ -4,14 +4,8 @@ import asyncio
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from types import FrameType
-from typing import Any
-
-from textual.pilot import Pilot
 
 from client.api import analysis
 from tests.benchmarks.ratios import Line, milliseconds
@@ -22,8 +16,6 @@ from tui.iam.editor.screen import PolicyEditor
 RUNS = 15
 FRAME_MS = 16
 VERDICT_MS = 150
-FILES = 20
-ROOT = Path(__file__).parent.parent.parent
 OPERATIONS = ("compute:instances:read", "compute:instances:list", "storage:buckets:*", "network:*:read")
 
 
@@ -55,28 +47,6 @@ def run() -> Iterator[Line]:
         os.environ.clear()
         os.environ.update(kept)
         home.remove()
-
-
-async def _files(editor: PolicyEditor, pilot: Pilot[Any]) -> set[str]:
-    """Return the files of `client` and `tui` that run for a letter, until its verdict is on the screen."""
-    files: set[str] = set()
-
-    def called(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            files.add(frame.f_code.co_filename)
-
-    await pilot.pause(2)  # for what an earlier letter has started
-    generation = editor.evaluator.generation
-    sys.setprofile(called)
-    try:
-        await pilot.press("y")
-        while editor.evaluator.generation == generation or "verdict" not in editor.evaluation.current:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.02)  # a frame
-    finally:
-        sys.setprofile(None)
-    own = (str(ROOT / "client"), str(ROOT / "tui"))
-    return {str(Path(name).relative_to(ROOT)) for name in files if name.startswith(own)}
 
 
 async def _typed(home: Home, text: str) -> list[Line]:
@@ -117,11 +87,9 @@ async def _typed(home: Home, text: str) -> list[Line]:
             client = await workspace.client()
             await client.ask(analysis.simulate(editor.tenant_id, pane.text, asked.operation, asked.target))
             bare.append(time.perf_counter() - begun)
-        files = await _files(editor, pilot)
     edit, verdict, paint = (statistics.median(one) * 1e3 for one in (edits, verdicts, paints))
     ratio = statistics.median(one / other for one, other in zip(verdicts, bare, strict=True))
     return [
-        Line("editor: files of client and tui that run for a letter", len(files), FILES, "the goal", ""),
         Line("editor: a key changes 140 KB of text", edit + paint, FRAME_MS, "a frame", "ms"),
         Line("editor: key to verdict, 140 KB", verdict, VERDICT_MS, "what a hand notices", "ms"),
         Line(

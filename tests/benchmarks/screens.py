@@ -68,7 +68,7 @@ def run() -> Iterator[Line]:
             return frame(plain, "minimal", env)
 
         _, base, first = paired(lambda: frame(ours, "Tenants", env), bare, runs=11)
-        yield Line("screens: first frame", first, 1.3, f"minimal Textual app ({base:.0f} ms)")
+        yield Line("screens: first frame", first, 1.25, f"minimal Textual app ({base:.0f} ms)")
         _, base, rows = paired(lambda: frame(ours, "Data Lake", env), bare, runs=11)
         yield Line("screens: first live rows (one round trip included)", rows, 1.5, "minimal Textual app")
 
@@ -76,7 +76,7 @@ def run() -> Iterator[Line]:
             statistics.median(key_times(command, text, ("down", "up"), env))
             for command, text in ((ours, "Data Lake"), (plain, "minimal"))
         )
-        yield Line("key to visible change", keys / base_keys, 1.5, "an app that updates one Static")
+        yield Line("key to visible change", keys / base_keys, 1.4, "an app that updates one Static")
 
         many, few, ratio = paired(
             *(partial(table_opened, [sys.executable, str(table), count], env) for count in ("100000", "1000")), runs=7

@@ -1,6 +1,7 @@
 """The configuration file as it is read: contexts, sources, and everything that is refused."""
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -182,6 +183,81 @@ def test_size_and_values_with_aliases_are_bounded(file: Path) -> None:
     assert "256 KiB" in refused(write(file, "a: " + "x" * 300_000)).message
     assert "values" in refused(write(file, "a: [" + "x," * 30_000 + "]")).message
     assert strict_yaml.read(b"a: &a {r: 1}\nb: *a\n", "f") == {"a": {"r": "1"}, "b": {"r": "1"}}
+
+
+NAMES = ("contexts", "b-c", "_d", "null", "no", "x1")
+VALUES = (
+    "",
+    "",
+    "",
+    "",
+    " v",
+    " null",
+    " no",
+    " 12:30:45",
+    " a=b",
+    " unix:/home/x",
+    " fmk_A-b",
+    " x:",
+    " a.",
+    " -",
+    " /",
+)
+OTHER_VALUES = (
+    " ",
+    " ~",
+    " 'q'",
+    " a b",
+    " y #",
+    " .5",
+    " +",
+    " @x",
+    " ---",
+    " &a",
+    " *a",
+    " [",
+    "\tx",
+    " ä",
+    " \u2028",
+    "\r",
+)
+
+
+def test_the_parser_of_plain_files_agrees_with_pyyaml() -> None:
+    def places(value: object) -> object:
+        inner = {key: places(one) for key, one in value.items()} if isinstance(value, strict_yaml.Map) else value
+        return (inner, value.positions) if isinstance(value, strict_yaml.Map) else inner
+
+    chance = random.Random(1)
+    plain = 0
+    for _ in range(20_000):
+        lines = [
+            chance.choice(("# a", " # a", "", "  "))
+            if chance.random() < 0.1
+            else " " * chance.choice((0, 0, 2, 2, 4, 1))
+            + chance.choice(NAMES)
+            + ":"
+            + chance.choice(VALUES if chance.random() < 0.95 else OTHER_VALUES)
+            for _ in range(chance.randint(1, 6))
+        ]
+        text = "\n".join(lines) + chance.choice(("", "\n"))
+        parsed = strict_yaml._plain(text)
+        if parsed is not None:
+            plain += 1
+            assert places(parsed) == places(strict_yaml._Builder("f", strict_yaml._events(text, "f")).document()), text
+    assert plain > 1_000
+
+
+def test_the_file_that_frost_writes_is_parsed_without_pyyaml(file: Path) -> None:
+    path = write(
+        file, "# a comment\ncurrent_context: a\ncontexts:\n  a:\n    credentials:\n      expires_at: 1\nfile_id: 1\n"
+    )
+    code = (
+        "import sys\nfrom client.config.reader import load\n"
+        f"print(load({path!r}, environ={{'HOME': '/h'}}).contexts['a'].credentials.expires_at, 'yaml' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "False"]
 
 
 def test_files_and_folders_that_others_can_change_are_refused(file: Path) -> None:

@@ -150,7 +150,7 @@ def named(kind: Kind, record: dict[str, object]) -> dict[str, str]:
 def test_policies_versions_and_identities_have_texts_of_their_own() -> None:
     policy = {"name": "p", "author": {"email": "a@b.example"}, "document": {"rules": [1, 2]}, "attachmentCount": 0}
     assert named(POLICY, policy)["Author"] == "a@b.example"
-    assert named(POLICY, {**policy, "orphaned": True})["Author"] == "a@b.example (orphaned)"
+    assert named(POLICY, {**policy, "orphaned": True})["Author"] == "a@b.example (left)"
     assert (named(POLICY, policy)["Rules"], named(POLICY, policy)["Attached"]) == ("2", "0")
     version = {"version": 3, "change": "rollback", "rolledBackTo": 1, "changed": ["document", "name"]}
     assert named(VERSION, version)["Change"] == "rollback to 1"

@@ -15,7 +15,7 @@ from client.tables.iam import GROUP, POLICY
 from tests.tui.tasks import Tasks
 from tui.state import loaders
 from tui.state.list_store import KEPT, Collections, Rows
-from tui.state.loaders import lists_of
+from tui.state.refresh import lists_of
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)

@@ -4,10 +4,8 @@ The screens run on a real platform. A relay in front of its socket counts the re
 """
 
 import asyncio
-import queue
-import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,74 +13,15 @@ import pytest
 from client.errors import Exit, FrostError
 from client.transport.events import Listening, Signal
 from tests.acceptance.people import DATA_LAKE, WEB_SHOP
-from tests.client.wire import Heard, Service
 from tests.conftest import opened as home_of
 from tests.homes import Home
+from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import Ui, opened
 from tests.tui.tasks import Tasks
 from tui.state import refresh
 from tui.state.event_stream import EventStreams
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-RESYNC = b"event: resync\ndata: {}\n\n"
-EVENTS = f"/api/v1/tenants/{WEB_SHOP}/events"
 DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
-
-
-def signal(resource_type: str) -> bytes:
-    return b'event: resource\ndata: {"type":"%s.updated","resourceType":"%s"}\n\n' % ((resource_type.encode(),) * 2)
-
-
-class Relay:
-    """Passes requests on to the platform, and answers event streams with `signals` until one is None."""
-
-    def __init__(self, home: Home) -> None:
-        self.signals: queue.Queue[bytes | None] = queue.Queue()
-        self.open: Counter[str] = Counter()
-        self.opened: Counter[str] = Counter()
-        self._home, self._platform = home, home.platform_dir / "behind.sock"
-        self._service = Service(self._answer)
-        home.socket.rename(self._platform)
-        Path(str(self._service.endpoint.path)).rename(home.socket)
-
-    def close(self) -> None:
-        self._platform.rename(self._home.socket)
-        self._service.__exit__()
-
-    @property
-    def requests(self) -> list[str]:
-        """The paths of all requests but those for event streams."""
-        targets = [heard.target.partition("?")[0] for heard in tuple(self._service.heard)]
-        return [target for target in targets if not target.endswith("/events")]
-
-    def _answer(self, heard: Heard) -> Iterable[bytes]:
-        return self._events(heard.target) if heard.target.endswith("/events") else self._response(heard)
-
-    def _events(self, target: str) -> Iterator[bytes]:
-        self.opened[target] += 1
-        self.open[target] += 1
-        signals = self.signals if target == EVENTS else queue.Queue[bytes | None]()
-        try:
-            yield HEAD + RESYNC  # as the platform does
-            while True:
-                try:
-                    event = signals.get(timeout=0.1)
-                except queue.Empty:
-                    event = b": keepalive\n\n"
-                if event is None:
-                    return
-                yield event  # fails after the client has closed the stream
-        finally:
-            self.open[target] -= 1
-
-    def _response(self, heard: Heard) -> Iterator[bytes]:
-        head, _, _ = heard.raw.partition(b"\r\n\r\n")
-        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
-        with socket.socket(socket.AF_UNIX) as platform:
-            platform.connect(str(self._platform))
-            platform.sendall(b"\r\n".join([*lines, b"Connection: close"]) + b"\r\n\r\n" + heard.body)
-            while piece := platform.recv(65536):
-                yield piece
 
 
 @pytest.fixture
@@ -109,20 +48,6 @@ async def ui(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Async
         yield ui
 
 
-async def settle(ui: Ui, relay: Relay) -> None:
-    """Wait until the screens have read everything after the `resync` of the new stream."""
-    await ui.until(lambda: relay.open[EVENTS] == 1, "the stream of the tenant")
-    before = -1
-    while before != (before := len(relay.requests)):
-        await ui.pilot.pause(1.5)
-
-
-def start_apply(home: Home, tenant: str) -> str:
-    answer = home.request("POST", f"/api/v1/tenants/{tenant}/default-tags/apply", token=home.token(), body={})
-    assert answer.status == 202, answer
-    return str(answer.json()["runId"])
-
-
 async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: Home, relay: Relay, ui: Ui) -> None:
     await settle(ui, relay)
     run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
@@ -131,7 +56,8 @@ async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: H
     provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
     reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
     await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
-    assert (await anext(applies._watch(WEB_SHOP, run)))["runId"] == run
+    third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))
+    assert (await third)["runId"] == run
     await settle(ui, relay)
     assert relay.opened[EVENTS] == 1
 
@@ -150,8 +76,23 @@ async def test_a_run_of_another_tenant_keeps_one_stream(home: Home, relay: Relay
 
 
 @pytest.mark.slow
-async def test_a_signal_causes_only_the_reads_of_its_type(relay: Relay, ui: Ui) -> None:
+async def test_signals_about_other_types_cause_no_requests(relay: Relay, ui: Ui) -> None:
+    await ui.policy("from the office")
+    await settle(ui, relay)
+    before = len(relay.requests)
+    for number in range(80):
+        relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
+        await ui.pilot.pause(0.1)
+    relay.signals.put(signal("policy"))  # which reads the policies and what is attached
     policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
+    await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
+    await settle(ui, relay)
+    causes = relay.requests[before:]
+    assert len(causes) <= 2, causes
+
+
+@pytest.mark.slow
+async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(relay: Relay, ui: Ui) -> None:
     await settle(ui, relay)
     before = len(relay.requests)
     for resource_type in ("policy", "group", "api_key", "quota_request", "default_tags"):
@@ -163,22 +104,16 @@ async def test_a_signal_causes_only_the_reads_of_its_type(relay: Relay, ui: Ui) 
     await settle(ui, relay)
     assert relay.requests[before:].count("/api/v1/tenants") == 1
 
+
+@pytest.mark.slow
+async def test_after_a_lost_stream_the_shown_list_is_read_once(relay: Relay, ui: Ui) -> None:
     await ui.policy("from the office")
     await settle(ui, relay)
-    before = len(relay.requests)
-    for number in range(80):
-        relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
-        await ui.pilot.pause(0.1)
-    relay.signals.put(signal("policy"))  # causes reads of the policies and of the attachments
-    await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
-    await settle(ui, relay)
-    assert len(relay.requests[before:]) <= 2, relay.requests[before:]
-
     before = len(relay.requests)
     relay.signals.put(None)
     await ui.until(lambda: relay.opened[EVENTS] == 2, "the next stream")
     await settle(ui, relay)
-    assert relay.requests[before:].count(policies) == 1
+    assert relay.requests[before:].count(f"/api/v1/tenants/{WEB_SHOP}/iam/policies") == 1
 
 
 # --- without a platform ----------------------------------------------------------------------------------------------
@@ -232,13 +167,6 @@ async def test_subscriptions_share_a_stream_until_the_last() -> None:
     sources.streams.unsubscribe(other)
     await turns()
     assert sources.open["t"] == 0
-    former = sources.streams.subscribe("t", lambda _: None)
-    await turns()
-    sources.streams.stop()
-    sources.streams.subscribe("t", lambda _: None)
-    sources.streams.unsubscribe(former)  # closes no later stream
-    await turns()
-    assert sources.open["t"] == 1
 
 
 async def test_subscriptions_survive_an_error_of_the_stream() -> None:
@@ -252,6 +180,17 @@ async def test_subscriptions_survive_an_error_of_the_stream() -> None:
     sources.streams.resume()
     await turns()
     assert (states[-1], late[-1], sources.opened["t"]) == (True, True, 2)
+
+
+async def test_a_stopped_subscription_closes_no_later_stream() -> None:
+    sources = Sources()
+    former = sources.streams.subscribe("t", lambda _: None)
+    await turns()
+    sources.streams.stop()
+    sources.streams.subscribe("t", lambda _: None)
+    sources.streams.unsubscribe(former)
+    await turns()
+    assert sources.open["t"] == 1
 
 
 async def test_a_reader_receives_signals_about_its_type_only() -> None:

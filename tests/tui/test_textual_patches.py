@@ -19,13 +19,25 @@ from typing import Any
 
 import pytest
 from textual import _styles_cache
-from textual.app import App
+from textual._compositor import Compositor
+from textual.app import App, ComposeResult
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets._toast import ToastHolder
 
 import tui
-from tui.terminal.textual_patches import PRIVATE_NAMES, PatchedApp, PrivateName, fix_style_cache_leak
+from tui.terminal.textual_patches import (
+    PRIVATE_NAMES,
+    PatchedApp,
+    PrivateName,
+    fix_style_cache_leak,
+    paint_changed_lines,
+)
+
+textual_get_renders = Compositor._get_renders
 
 
 def ours() -> Iterator[ModuleType]:
@@ -70,7 +82,8 @@ def test_the_list_has_each_private_name_that_is_used_and_no_other() -> None:
     names = {private.name for private in PRIVATE_NAMES}
     listed = names | {private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}
     assert {name: module for name, module in uses.items() if name not in listed} == {}
-    assert names - uses.keys() - {"", "_toast_id", "get_inner_outer", "_on_resize"} == set()
+    unused = {"", "_toast_id", "get_inner_outer", "_get_renders", "_modal_binding_chain", "_on_resize"}
+    assert names - uses.keys() - unused == set()
 
 
 @pytest.mark.parametrize("private", PRIVATE_NAMES, ids=lambda private: f"{private.owner}.{private.name}")
@@ -100,3 +113,44 @@ def test_the_patched_defects_are_in_textual() -> None:
     assert list(inspect.signature(Screen._on_resize).parameters) == ["self", "event"]
     assert "event.size" in inspect.getsource(Screen._on_resize)
     assert "shutil.get_terminal_size()" in inspect.getsource(LinuxDriver._get_terminal_size)
+
+
+class Lines(Widget):
+    """Counts the lines that it is asked to paint."""
+
+    DEFAULT_CSS = "Lines { height: 5; }"
+    painted = 0
+
+    def render(self) -> str:
+        return "a\nb\nc\nd\ne"
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self.painted += crop.height
+        return super().render_lines(crop)
+
+
+class Stacked(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Lines(id="one")
+        yield Lines(id="other")
+
+
+async def painted_lines() -> tuple[int, int]:
+    """Return the lines that two widgets painted after one line of the first has changed."""
+    app = Stacked()
+    async with app.run_test(size=(20, 10)) as pilot:
+        await pilot.pause()
+        one, other = app.query(Lines)
+        one.painted = other.painted = 0
+        one.refresh(Region(0, 2, 20, 1))
+        await pilot.pause()
+        while not one.painted:
+            await pilot.pause(0.01)
+        return one.painted, other.painted
+
+
+async def test_a_changed_line_paints_all_lines_without_the_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Compositor, "_get_renders", textual_get_renders)
+    assert await painted_lines() == (5, 5)
+    paint_changed_lines()
+    assert await painted_lines() == (1, 0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from client.models.validation import MOST
 from client.tables.columns import Record
 from tui.shell.action import Action, ActionContext, about_record, all_of, is_manager, line, selected, writable
 
@@ -28,6 +27,8 @@ def _has_draft(context: ActionContext) -> str:
 
 
 def _has_room(context: ActionContext) -> str:
+    from client.models.validation import MOST
+
     full = context.draft is not None and len(context.draft.tags) >= MOST
     return f"a tenant has at most {MOST} default tags: remove one first" if full else ""
 

@@ -27,7 +27,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import Rows
-from tui.state.loaders import RUNS
+from tui.state.refresh import RUNS
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones

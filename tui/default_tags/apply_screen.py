@@ -16,13 +16,13 @@ from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply as texts_apply
 from client.texts.effects import counted
-from tui.default_tags.apply_text import APPLY, LEGEND, TONES, Summary, progress_lines, type_rows
+from tui.default_tags.apply_text import APPLY, LEGEND, TONES, Summary, failing_resources, progress_lines, type_rows
 from tui.default_tags.dialogs import ListingConfirm
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.state.list_store import Rows
-from tui.state.loaders import RUNS
+from tui.state.refresh import RUNS
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.picker import Entry, Menu
@@ -49,7 +49,7 @@ async def apply(screen: "RemoteListScreen") -> None:
         ("Tenant", workspace.name_of(tenant_id)),
         ("Adds", cut(tags_text(result.get("appliedTags")), LONGEST_TAGS)),
         ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, only missing keys"),
-        ("Unchanged", _not_changed_text(counts)),
+        ("Unchanged", not_changed_text({"result": result})),
         ("Effect", "only adds tags: changes no value, removes no tag; continues if you close the screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
@@ -124,9 +124,10 @@ def _next_step(error: FrostError) -> str:
     return texts_apply.next_step(error.code, texts_apply.STARTING, error.hint)
 
 
-def _not_changed_text(counts: Mapping[str, int]) -> str:
+def not_changed_text(operation: Mapping[str, Any]) -> str:
+    """Return the numbers of resources that an apply would not change."""
+    counts, failed = texts_apply.summary(operation), failing_resources(operation)
     text = f"{counts['unchanged']:,} complete, {counts['skipped']:,} skipped"
-    failed = counts["failed"]
     return text + (f", {counted(failed, 'failure', 'failures')} expected" if failed else "")
 
 

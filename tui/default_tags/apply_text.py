@@ -107,6 +107,11 @@ def progress_lines(
     return lines + _remarks(operation, cells, lost, waits, key)
 
 
+def failing_resources(operation: Mapping[str, Any]) -> int:
+    """Return the number of failing resources. Each type that could not be listed is one failure, but no resource."""
+    return apply.summary(operation)["failed"] - len(apply.unlisted_types(operation))
+
+
 def preview_lines(result: Mapping[str, Any], of: str, cells: int) -> list[Content]:
     """Return the summary lines of a preview.
 
@@ -117,10 +122,8 @@ def preview_lines(result: Mapping[str, Any], of: str, cells: int) -> list[Conten
     """
     operation = {"result": result}
     counts = apply.summary(operation)
-    # Each type that could not be listed is one failure, but not a resource.
-    failing = counts["failed"] - len(apply.unlisted_types(operation))
     changes = f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
-    lines = wrapped(f"{changes} · {failing:,} failing", cells)
+    lines = wrapped(f"{changes} · {failing_resources(operation):,} failing", cells)
     lines += wrapped(f"of {counts['examined']:,} resources, for {of}", cells)
     if unlisted := apply.unlisted_text(operation):
         lines += wrapped(f"! {unlisted}", cells, "$text-error")

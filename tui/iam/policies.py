@@ -40,7 +40,7 @@ class Policies(RemoteListScreen):
         by_key = {column.key: column for column in POLICY.columns}
         author = by_key["author"]._replace(cell=_author_text, sort=lambda record: _author_text(record).casefold())
         wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
-        attached = by_key["attachmentCount"]._replace(title="Uses")
+        attached = by_key["attachmentCount"]._replace(title="Attached")
         return (by_key["name"], author, by_key["version"], attached, *wide)
 
     def tones(self) -> Tones:
@@ -54,7 +54,7 @@ class Policies(RemoteListScreen):
         attached = self.related("attachments", str(record["id"]))
         facts = [("Version", str(record.get("version", ""))), ("Author", _author_name(record))]
         if record.get("orphaned"):
-            facts.append(("Orphaned", "the author has no permissions here any more, so the policy has no effect"))
+            facts.append(("Effect", "none: the author has no permissions here any more"))
         facts.append(("Updated", time_text(record.get("updatedAt"))))
         sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
         return str(record["name"]), [
@@ -155,8 +155,8 @@ def _author_name(record: Record) -> str:
 
 
 def _author_text(record: Record) -> str:
-    """Return the author. `orphaned` comes first, so that a truncated column shows it."""
-    return f"orphaned: {_author_name(record)}" if record.get("orphaned") else _author_name(record)
+    """Return the author; `(left)` if the author lost access, so that the policy has no effect."""
+    return f"{_author_name(record)} (left)" if record.get("orphaned") else _author_name(record)
 
 
 class Attachments(ChildListScreen):

@@ -6,7 +6,8 @@ The table of the actions is in tui/shell/actions.py. Its rows compose guards:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from pkgutil import resolve_name
+from functools import reduce
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client.tables.columns import Record, kind_and_id
@@ -65,6 +66,12 @@ def inside(title: str) -> str:
     return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
+def load(path: str) -> Any:
+    """Return the object at `module:Class.method`. `pkgutil.resolve_name` compiles a pattern first, which takes 2 ms."""
+    module, _, names = path.partition(":")
+    return reduce(getattr, names.split("."), import_module(module))
+
+
 Guard = Callable[[ActionContext], str]
 """Returns why an action is disabled; empty if it is enabled."""
 Command = Callable[[ActionContext], str]
@@ -116,7 +123,7 @@ class Action:
 
     def run(self, target: object, argument: str = "") -> Any:
         """Call the handler on a screen. Return its result, which may be awaitable."""
-        handler = resolve_name(self.handler)
+        handler = load(self.handler)
         return handler(target, argument) if argument else handler(target)
 
     def commands(self, context: ActionContext, selection: Sequence[Record]) -> str:

@@ -4,10 +4,10 @@ Key bindings, footer, palette, help and menus are generated from this table. The
 `actions.py`. Handlers are paths, so that a screen is imported only when it is opened.
 """
 
-from collections.abc import Mapping
-from pkgutil import resolve_name
+from collections.abc import Mapping, Sequence
+from functools import cache
 
-from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, activity_command, has_activity, line
+from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, activity_command, has_activity, line, load
 
 __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "line", "of_scope")
 
@@ -191,12 +191,13 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.list_screen:ListScreen.do_out_of_detail",
         keys=("h", "left"),
     ),
-    *(action for path in _FEATURES for action in resolve_name(path)),
+    *(action for path in _FEATURES for action in load(path)),
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
 
 
-def of_scope(*scopes: str) -> list[Action]:
+@cache
+def of_scope(*scopes: str) -> Sequence[Action]:
     """Return the actions of these scopes, in the order of the scopes and then of the table."""
-    return [action for scope in scopes for action in ACTIONS if action.scope == scope]
+    return tuple(action for scope in scopes for action in ACTIONS if action.scope == scope)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on
@@ -23,6 +22,7 @@ from client.errors import Exit, FrostError
 from client.operations import unless_cancelled
 from tui.launch import Launch
 from tui.shell import keymap
+from tui.shell.action import load
 from tui.shell.main_screen import MainScreen
 from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
 from tui.state import preferences
@@ -56,6 +56,7 @@ class FrostApp(PatchedApp):
         self, connection: "Connection", launch: Launch, state_path: Path, debug_log: "DebugLog | None" = None
     ) -> None:
         textual_patches.fix_style_cache_leak()
+        textual_patches.paint_changed_lines()
         super().__init__(driver_class=_driver(launch))
         for theme in (themes.DARK, themes.LIGHT):
             self.register_theme(theme)
@@ -191,7 +192,7 @@ class FrostApp(PatchedApp):
             _: Worker[None] = self.run_worker(self._signing_in, group="sign in", exit_on_error=False)
 
     async def _signing_in(self) -> None:
-        session_is_over = resolve_name("tui.contexts.sign_in:session_is_over")
+        session_is_over = load("tui.contexts.sign_in:session_is_over")
         try:
             await session_is_over(self, self.workspace, lambda: self.frame.post_message(Navigate("contexts")))
         finally:

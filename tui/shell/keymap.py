@@ -5,13 +5,13 @@ reported at the start. Keys are normalized: `?` and `question_mark` are equal.
 """
 
 from collections.abc import Iterable, Mapping
-from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import NamedTuple
 
 from textual.binding import Binding
 
 from tui.shell import actions
+from tui.shell.action import load
 
 UNBOUND = "unbound"
 """A key name that no terminal sends. It removes a binding through Textual's keymap."""
@@ -112,7 +112,7 @@ def typed(key: str) -> bool:
 
 def resolve(configured: Mapping[str, object], movement: Iterable[Binding] = (), *, browser: bool = False) -> Keys:
     """Return the defaults, changed by the config. `movement` are bindings of lists, which can be changed as well."""
-    table = (*actions.ACTIONS, *resolve_name("tui.iam.editor.actions:ACTIONS"))
+    table = (*actions.ACTIONS, *load("tui.iam.editor.actions:ACTIONS"))
     defaults = {action.id: tuple(spelling(key) for key in action.keys) for action in table}
     for binding in movement:
         if binding.id is not None:

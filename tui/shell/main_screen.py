@@ -4,7 +4,6 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -16,6 +15,7 @@ from textual.worker import Worker
 from client.errors import FrostError
 from client.text import safe
 from tui.shell import actions, keymap, routes
+from tui.shell.action import load
 from tui.shell.bars import Footer, Header, Key, Navigation, TooSmall, header_state
 from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import Navigator
@@ -54,7 +54,7 @@ class MainScreen(Navigator):
         & > #body { height: 1fr; }
         &.-narrow Navigation { display: none; }
         &.-zoom Navigation { display: none; }
-        &.-wide ListScreen > Detail { display: block; width: 40; border-left: solid $border; }
+        &.-wide ListScreen > Detail { display: block; width: 38%; min-width: 40; border-left: solid $border; }
         &.-wide ListScreen > .screen--list { display: block; }
         &.-wide ListScreen.-zoom-list > Detail { display: none; }
         &.-wide ListScreen.-zoom-detail > .screen--list { display: none; }
@@ -89,14 +89,19 @@ class MainScreen(Navigator):
         name = self.workspace.state.screen
         self.current = self.make(name if name in routes.NAMES else routes.NAMES[0])
         # Textual sets these at the first resize, which would lay out and paint everything a second time.
-        self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
-        self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
+        # The styles of all widgets are computed after this.
+        sizes = (
+            _fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS),
+            _fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS),
+        )
+        self.add_class(*sizes, update=False)
         yield Header()
         with Row(id="body"):
             yield Navigation([(route.name, route.title) for route in routes.ROUTES], self.current.NAME)
             yield self.current
         yield Footer()
-        yield TooSmall()
+        if "-tiny" in sizes or "-flat" in sizes:
+            yield TooSmall()
 
     def on_mount(self) -> None:
         assert self.current is not None
@@ -130,6 +135,8 @@ class MainScreen(Navigator):
             lambda line: candidates(self.workspace, line, self.action_context()), self.workspace.state.lines
         )
         self.mount(prompt, before="Footer")
+        if not self.query(TooSmall):
+            self.mount(TooSmall())
         for screen in self.query(ListScreen):
             screen.heading.mount_deferred()
 
@@ -268,7 +275,7 @@ class MainScreen(Navigator):
         _: Worker[None] = self.app.run_worker(switch, group="use tenant", exit_on_error=False)
 
     async def do_switch_tenant(self) -> None:
-        chosen = await self.app.push_screen_wait(resolve_name("tui.tenants.switcher:switcher")(self.workspace))
+        chosen = await self.app.push_screen_wait(load("tui.tenants.switcher:switcher")(self.workspace))
         if chosen is not None:
             await self.workspace.use_tenant(chosen)
 

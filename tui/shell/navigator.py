@@ -1,14 +1,13 @@
 """Navigation between screens: opening one, the history behind `[` and `]`, and Esc from an inner screen."""
 
 from functools import partial
-from pkgutil import resolve_name
 
 from textual import on
 from textual.screen import Screen
 from textual.worker import Worker
 
 from tui.shell import routes
-from tui.shell.action import ActionContext
+from tui.shell.action import ActionContext, load
 from tui.shell.bars import Navigation
 from tui.shell.keymap import Keys
 from tui.shell.list_screen import ListScreen
@@ -55,7 +54,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
 
     def make(self, name: str) -> ListScreen:
         """Create a screen."""
-        screen: ListScreen = resolve_name(routes.BY_NAME[name].path)(self.workspace)
+        screen: ListScreen = load(routes.BY_NAME[name].path)(self.workspace)
         return screen
 
     async def open(self, name: str, subject: Subject | None = None) -> ListScreen:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from client.api import operations
 from client.errors import FrostError
 from client.operations import is_final, readings
 
@@ -139,6 +138,8 @@ def watch_operation(
     Raises:
         FrostError: The operation cannot be read.
     """
+
+    from client.api import operations
 
     async def read() -> dict[str, Any]:
         return (await requests.ask(operations.get(tenant_id, operation_id))).wire()

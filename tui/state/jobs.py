@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from client.api import default_tags
-from client.api.default_tags import IN_PROGRESS
 from client.errors import Exit, FrostError
 from client.operations import FINAL
 from client.tables.columns import Record
@@ -137,11 +135,15 @@ class Applies:
 
     async def start(self, tenant_id: str) -> None:
         """Start an apply with the stored set. Raises FrostError IN_PROGRESS while another run is open."""
+        from client.api import default_tags
+
         started = await self._requests.ask(default_tags.apply(tenant_id))
         self.follow(tenant_id, started.run_id or started.operation_id, started.wire())
 
     async def undo(self, tenant_id: str, run_id: str) -> None:
         """Start to remove the tags that a run added. Raises FrostError IN_PROGRESS while another run is open."""
+        from client.api import default_tags
+
         started = await self._requests.ask(default_tags.undo(tenant_id, run_id))
         self.follow(tenant_id, started.run_id or started.operation_id, started.wire())
 
@@ -157,10 +159,12 @@ class Applies:
 
     async def _begin(self, tenant_id: str) -> None:
         """Start the queued apply. If another run has started first, wait for that one as well."""
+        from client.api import default_tags
+
         try:
             started = await self._requests.ask(default_tags.apply(tenant_id))
         except FrostError as error:
-            if error.code == IN_PROGRESS and error.run_id:
+            if error.code == default_tags.IN_PROGRESS and error.run_id:
                 await self._taken_up(tenant_id, Run(error.run_id, {"status": "pending", "runId": error.run_id}))
             elif error.exit_code not in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
                 self._afterwards.discard(tenant_id)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from client.text import safe
-from tui.state.loaders import LOADERS, First
 from tui.state.refresh import SingleFlight
 
 if TYPE_CHECKING:
@@ -224,6 +223,8 @@ class Collections:
 
     async def _pages(self, listed: Listed, rows: Rows) -> tuple[list[Record], bool]:
         """Return the records, up to the limit of a log, and whether there may be more."""
+        from tui.state.loaders import LOADERS, First  # after the first frame
+
         records: list[Record] = []
         pages = LOADERS[listed.name](self._requests, listed.tenant_id, listed.subject)
         cut = False

@@ -5,17 +5,48 @@ running read continues, and one more follows it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from client.operations import COALESCE_SECONDS, REREAD_SECONDS
 from tui.state.event_stream import EventStreams, Spawn, Subscription
-from tui.state.loaders import TENANT, lists_of
 
 if TYPE_CHECKING:
     from client.transport.events import Signal
+
+RUNS = "apply runs"
+"""The list of a tenant's recent applies of default tags."""
+TENANT = "tenant"
+"""The resource type of a tenant and of its provisioning."""
+APPLY = "tenant_default_tags"
+"""The resource type of an apply of default tags."""
+_AUDITED = ("activity", "activity of", "organization activity")
+_ACCESS = ("access", "who", *_AUDITED)
+_PRINCIPALS = ("principals", "groups of", "policies of", "members", "attachments", *_ACCESS)
+_COUNTING = ("groups", "policies")
+"""Lists that count members and attachments."""
+_USAGE = ("quotas", "organization quotas")
+LISTS_OF: Mapping[str, frozenset[str]] = {
+    "policy": frozenset((*_COUNTING, "policies of", "attachments", "versions", *_ACCESS)),
+    "group": frozenset((*_COUNTING, "groups of", "members", "policies of", "attachments", *_ACCESS)),
+    "api_key": frozenset(("own keys", *_COUNTING, *_PRINCIPALS)),
+    "workload_identity": frozenset((*_COUNTING, *_PRINCIPALS)),
+    "default_tags": frozenset(("default tags", "tag versions", "apply preview", *_AUDITED)),
+    APPLY: frozenset((RUNS, "operation", "apply preview", *_AUDITED)),
+    "quota_request": frozenset((*_USAGE, "quota requests", *_AUDITED)),
+    TENANT: frozenset((*_USAGE, "grantable", *_AUDITED)),
+}
+"""Lists to read after a signal for a resource type."""
+LISTS_OF_RESOURCES = frozenset(("apply preview", *_USAGE, *_AUDITED))
+"""Lists to read after a signal for another type: a resource, with its tags and its share of a quota."""
+
+
+def lists_of(resource_type: str) -> frozenset[str]:
+    """Return the lists that a signal for a resource type affects."""
+    return LISTS_OF.get(resource_type, LISTS_OF_RESOURCES)
+
 
 MAX_PAUSE_SECONDS = 5.0
 """The longest pause before a read that follows another."""

@@ -9,29 +9,26 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from client.api import account
-from client.api import tenants as tenant_calls
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from client.texts import apply
 from tui.state import contexts
 from tui.state.context_state import ContextState
-from tui.state.drafts import TagDrafts
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import Applies, Provisioning
 from tui.state.list_store import Collections
-from tui.state.loaders import APPLY, RUNS, TENANT
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, remembered
-from tui.state.refresh import REFRESH, Refresh
+from tui.state.refresh import APPLY, REFRESH, RUNS, TENANT, Refresh
 
 if TYPE_CHECKING:
     from client.connection import Connection
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
+    from tui.state.drafts import TagDrafts
 
 
 class Workspace(ContextState):
@@ -72,11 +69,16 @@ class Workspace(ContextState):
             self._provisioned,
         )
         """The tenants being provisioned."""
-        self.tag_drafts = TagDrafts(environ, lambda: (self.endpoint, self.who))
-        """The unsaved default tags."""
         self._storing = asyncio.Lock()
         """Lock for storing a tenant as the selection of the context."""
         self.enter(connection)
+
+    @cached_property
+    def tag_drafts(self) -> "TagDrafts":
+        """The unsaved default tags."""
+        from tui.state.drafts import TagDrafts
+
+        return TagDrafts(self.environ, lambda: (self.endpoint, self.who))
 
     def _leave(self) -> None:
         """Drop the data of a context or principal, and close its event streams."""
@@ -85,7 +87,8 @@ class Workspace(ContextState):
         self.provisioning.stop()
         self._refresh.unfollow()
         self._streams.stop()
-        self.tag_drafts.leave()
+        if "tag_drafts" in vars(self):
+            self.tag_drafts.leave()
 
     def enter(self, connection: "Connection") -> "AsyncClient | None":
         """Enter a context: drop the data of the previous one and restore the remembered rows of this one."""
@@ -171,9 +174,11 @@ class Workspace(ContextState):
 
     async def load(self) -> None:
         """Read identity and tenants. The old rows are shown until then."""
+        from client.api import account, tenants  # after the first frame
+
         try:
             client = await self.client()
-            both = asyncio.gather(client.ask(account.me()), client.ask(tenant_calls.list_all(usage=True)))
+            both = asyncio.gather(client.ask(account.me()), client.ask(tenants.list_all(usage=True)))
             me, page = await self._observe(client, both)
         except FrostError as error:
             self.tenants_state, self.tenants_error = "failed", error.message
@@ -276,7 +281,9 @@ class Workspace(ContextState):
 
     async def create_tenant(self, organization_id: str, name: str) -> Record:
         """Create a tenant and track its provisioning."""
-        tenant = (await self.ask(tenant_calls.create(organization_id, name))).wire()
+        from client.api import tenants
+
+        tenant = (await self.ask(tenants.create(organization_id, name))).wire()
         self._show_tenants([*self.tenants, tenant])
         self.provisioning.noticed(self.tenants)
         self.refresh()
@@ -284,7 +291,9 @@ class Workspace(ContextState):
 
     async def rename_tenant(self, tenant_id: str, name: str) -> None:
         """Change the display name of a tenant."""
-        tenant = (await self.ask(tenant_calls.rename(tenant_id, name))).wire()
+        from client.api import tenants
+
+        tenant = (await self.ask(tenants.rename(tenant_id, name))).wire()
         self._show_tenants([{**old, **tenant} if old["id"] == tenant_id else old for old in self.tenants])
         self._changed("tenant")
         self.refresh()

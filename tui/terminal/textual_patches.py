@@ -16,11 +16,13 @@ import asyncio
 import contextlib
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.segment import Segment, Segments
+from rich.style import Style
 from textual import events
+from textual._compositor import Compositor
 from textual._styles_cache import StylesCache
 from textual.app import App, ScreenStackError
 from textual.color import Color
@@ -31,6 +33,7 @@ from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.notifications import Notification
 from textual.strip import Strip
+from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets._toast import ToastHolder, ToastRack
 
@@ -56,10 +59,13 @@ PRIVATE_NAMES = (
     PrivateName("textual.app:App", "_refresh_notifications", "keeps the container of a withdrawn toast mounted"),
     PrivateName("textual.app:App", "_notifications", "has no public list of notifications"),
     PrivateName("textual.app:App", "_unnotify", "has no public way to remove one notification"),
+    PrivateName("textual.app:App", "_registered_themes", "is copied by the public property"),
     PrivateName("textual.app:App", "_driver", "has no public access to the driver"),
     PrivateName("textual.widgets._toast:ToastRack", "_toast_id", "names the toast of a notification"),
     PrivateName("textual.widgets._toast:ToastHolder", "", "is the container of the toast of a notification"),
     PrivateName("textual._styles_cache:StylesCache", "get_inner_outer", "keeps removed widgets in a cache"),
+    PrivateName("textual._compositor:Compositor", "_get_renders", "paints lines that did not change"),
+    PrivateName("textual.screen:Screen", "_modal_binding_chain", "has the bindings after the keymap"),
     PrivateName("textual.screen:Screen", "_on_resize", "lays out the screen for sizes that are outdated"),
     PrivateName("textual._xterm_parser:XTermParser", "", "is needed for an input loop that obeys ESCDELAY"),
     PrivateName("textual.drivers._byte_stream:ByteStream", "", "reads the packets of a browser tab"),
@@ -133,8 +139,31 @@ def fix_style_cache_leak() -> None:
         StylesCache.get_inner_outer = classmethod(function)  # type: ignore[method-assign, assignment]
 
 
+def paint_changed_lines() -> None:
+    """Paint only the lines of a partial update.
+
+    Textual asks all widgets in the same container as a changed one for all their lines, filters them, and drops those
+    that did not change. For a cursor that moves down, that was two thirds of the time of the frame.
+    """
+    Compositor._get_renders = _renders  # type: ignore[method-assign, assignment]
+
+
+def _renders(compositor: Compositor, crop: Region | None = None) -> Iterator[tuple[Region, Region, list[Strip]]]:
+    """Yield region, clip and lines of the visible parts of the widgets; with `crop`, only of its lines."""
+    for widget, (region, clip) in compositor.visible_widgets.items():
+        if crop is not None:
+            clip = clip.intersection(Region(clip.x, crop.y, clip.width, crop.height))
+        visible = region.intersection(clip)
+        if visible and (crop is None or crop.overlaps(visible)):
+            yield region, clip, widget.render_lines(visible.translate((-region.x, -region.y)))
+
+
 class PatchedApp(App[None]):
     """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications."""
+
+    def get_theme(self, theme_name: str) -> Theme | None:
+        """Return a registered theme. Textual copies its table of themes for each of the many calls of a frame."""
+        return self._registered_themes.get(theme_name) or super().get_theme(theme_name)
 
     def _fatal_error(self) -> None:
         """Print a traceback without variables: they may contain keys and tokens."""
@@ -175,8 +204,16 @@ class PaintsNothing(Widget):
     It must be the last base class: Textual takes the styles of the first one.
     """
 
+    _blank: Style | None = None
+
     def render_lines(self, crop: Region) -> list[Strip]:
-        return [Strip.blank(crop.width, self.rich_style)] * crop.height
+        if self._blank is None:
+            self._blank = self.rich_style
+        return [Strip.blank(crop.width, self._blank)] * crop.height
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._blank = None
 
 
 class Row(Horizontal, PaintsNothing):

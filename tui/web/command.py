@@ -5,10 +5,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from client.commands.command import Number, leaf
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.errors import usage
 
 if TYPE_CHECKING:
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
 
 @leaf(
     "web",
-    click.Option(["--port"], metavar="N", type=Number(1, 65535), help="Port to listen on; default: a free one."),
-    click.Option(["--no-open"], is_flag=True, help="Print the address without opening a browser."),
-    click.Option(["--read-only"], is_flag=True, help="Open the screens in read-only mode."),
+    Option(["--port"], metavar="N", type=Number(1, 65535), help="Port to listen on; default: a free one."),
+    Option(["--no-open"], is_flag=True, help="Print the address without opening a browser."),
+    Option(["--read-only"], is_flag=True, help="Open the screens in read-only mode."),
     examples=("frost web", "frost web --port 8900 --no-open --read-only"),
 )
 def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> None:

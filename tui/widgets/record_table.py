@@ -7,6 +7,7 @@ DataTable creates a cell for each and blocks for seconds.
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -29,6 +30,12 @@ __all__ = ("RecordTable", "Tones")
 
 CACHED_STRIPS = 2_000
 PREPARED, PREPARED_SECONDS = 1_000, 0.02  # number of records whose filter text is prepared at a time, and the interval
+
+
+@lru_cache(8)
+def _wrapped(text: str, cells: int) -> list[str]:
+    """Return the lines of a text."""
+    return textwrap.wrap(safe(text), cells)
 
 
 class RecordTable(ScrollView, can_focus=True):
@@ -261,8 +268,8 @@ class RecordTable(ScrollView, can_focus=True):
         base = self.rich_style
         if not len(self.view) and y >= 2:
             reason = self._no_match_text() if self.view.total else self.empty
-            lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
-            return self._brush().message("".join(lines[y - 2 : y - 1]), base)
+            if y - 2 < len(lines := _wrapped(reason, max(1, self.size.width - 2 * GUTTER))):
+                return self._brush().message(lines[y - 2], base)
         return Strip.blank(self.size.width, base)
 
     def _no_match_text(self) -> str:
@@ -322,6 +329,14 @@ class RecordTable(ScrollView, can_focus=True):
             self.scroll_to(y=position, animate=False)
         elif position >= top + height:
             self.scroll_to(y=position - height + 1, animate=False)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Run a binding of the table. Textual would run it after the key has waited in the queue of each container."""
+        node, bindings = self.screen._modal_binding_chain[0]
+        for binding in bindings.key_to_bindings.get(event.key, ()) if node is self else ():
+            if not binding.priority and await self.app.run_action(binding.action, self):
+                event.stop()
+                return
 
     def _go(self, position: int) -> None:
         self.cursor = position

@@ -16,6 +16,7 @@ from client.commands.account.keys import ID, key_errors, named, own_key, still_a
 from client.commands.command import leaf
 from client.commands.completers import scope_names
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.errors import FrostError, usage
 from client.tables import account as tables_account
 from client.tables.columns import time_text
@@ -36,7 +37,7 @@ class RequestsAMinute(click.ParamType["int"]):
         return int(text)
 
 
-EXPIRES = click.Option(
+EXPIRES = Option(
     ["--expires"],
     metavar="DATE|TIME",
     help="YYYY-MM-DD, the end of that day in local time, or RFC 3339; default in 365 days, at most 2 years.",
@@ -45,20 +46,20 @@ EXPIRES = click.Option(
 
 @leaf(
     "create",
-    click.Option(["--name"], required=True, metavar="NAME", help="2 to 100 characters."),
-    click.Option(
+    Option(["--name"], required=True, metavar="NAME", help="2 to 100 characters."),
+    Option(
         ["--scopes"],
         multiple=True,
         metavar="SCOPE,…",
         help="Scopes, at least one, such as compute:read or compute:*; repeat or separate with commas.",
         shell_complete=scope_names,
     ),
-    click.Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
+    Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
     EXPIRES,
-    click.Option(
+    Option(
         ["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute; default 600, at most 60000."
     ),
-    click.Option(
+    Option(
         ["--save-context"],
         metavar="NAME",
         help="Create a context NAME that uses the key. The secret is stored and never shown.",
@@ -116,7 +117,7 @@ def create(
     "rotate",
     ID,
     EXPIRES,
-    click.Option(
+    Option(
         ["--overlap"],
         metavar="TIME",
         default="24h",
@@ -238,16 +239,16 @@ def _retirement(old: dict[str, Any], both: timedelta) -> datetime | None:
 @leaf(
     "update",
     ID,
-    click.Option(["--name"], metavar="NAME", help="2 to 100 characters."),
-    click.Option(["--description"], metavar="TEXT", help='New description; "" clears it.'),
-    click.Option(
+    Option(["--name"], metavar="NAME", help="2 to 100 characters."),
+    Option(["--description"], metavar="TEXT", help='New description; "" clears it.'),
+    Option(
         ["--scopes"],
         multiple=True,
         metavar="SCOPE,…",
         help="New scopes, at least one; repeat or separate with commas.",
         shell_complete=scope_names,
     ),
-    click.Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute, at most 60000."),
+    Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute, at most 60000."),
     person=True,
     examples=(
         "frost account api-key update ci --name ci-2",

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import click
-
 from client.api import account, keys, tenants
 from client.commands import output
 from client.commands.command import Group, Lazy
@@ -13,6 +11,7 @@ from client.commands.completers import own_key_names
 from client.commands.invocation import Invocation
 from client.commands.options import name_argument
 from client.commands.output import Fact
+from client.commands.parameters import Option
 from client.errors import Exit, FrostError
 from client.name_lookup import API_KEY, folded, is_id, match
 from client.tables import account as tables_account
@@ -35,7 +34,7 @@ api_key = Group(
     help="Manage your API keys.",
 )
 
-YES = click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; never asked without a terminal.")
+YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; never asked without a terminal.")
 ID = name_argument("key_name", "KEY", "one of your keys", own_key_names)
 
 

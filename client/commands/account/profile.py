@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import click
-
 from client.api import account as calls
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import Fact
+from client.commands.parameters import Option
 from client.errors import Exit, FrostError
 from client.tables import columns
 from client.tables.account import SESSION
@@ -64,7 +63,7 @@ _CREDENTIALS = {"api_key": "API key", "session": "session", "workload": "workloa
 
 @account.leaf(
     "delete",
-    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     person=True,
     examples=("frost account delete",),
 )

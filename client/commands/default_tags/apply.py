@@ -2,29 +2,28 @@
 
 from typing import Any
 
-import click
-
 from client.api import default_tags as calls
 from client.commands import output
 from client.commands.command import leaf
 from client.commands.default_tags import apply_job
 from client.commands.default_tags.tags import counted, tenant_name
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError
 from client.tables import default_tags
 
 _NO_PREVIEWS = (404, 405, 501)
 """Statuses of a platform without previews, which are an addition of frost."""
-YES = click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
-NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation id.")
+YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+NO_WAIT = Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation id.")
 
 
 @leaf(
     "apply",
     YES,
     NO_WAIT,
-    click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
+    Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     WITHIN_ORGANIZATION,
     examples=(
         "frost tenant default-tags apply --preview",

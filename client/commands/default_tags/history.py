@@ -20,6 +20,7 @@ from client.commands.default_tags.apply import NO_WAIT, YES, ended, reported
 from client.commands.default_tags.tags import print_changes, tenant_name
 from client.commands.invocation import Invocation
 from client.commands.options import an_id
+from client.commands.parameters import Argument, Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables import default_tags
@@ -59,7 +60,7 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
 
 @leaf(
     "undo",
-    click.Argument(
+    Argument(
         ["run_id"],
         metavar="RUN_ID",
         required=False,
@@ -67,13 +68,13 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
         help="Apply run to undo; default: your last change of the default tags.",
         shell_complete=apply_run_ids,
     ),
-    click.Option(
+    Option(
         ["--version", "number"],
         type=click.IntRange(min=1),
         metavar="N",
         help="Restore this version, even if later versions are by other users.",
     ),
-    click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
+    Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     YES,
     NO_WAIT,
     WITHIN_ORGANIZATION,

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import click
-
 from client.api import default_tags as calls
 from client.api import tenants
 from client.commands import output
 from client.commands.command import Group, Lazy
 from client.commands.completers import tag_words
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables.default_tags import TagChanges, difference, merged
@@ -93,15 +92,15 @@ def print_tags(run: Invocation, tags: Mapping[str, str]) -> None:
 
 @default_tags.leaf(
     "set",
-    click.Option(
+    Option(
         ["--tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
         help="Tag to set; repeat or separate with commas.",
         shell_complete=tag_words,
     ),
-    click.Option(["--merge"], is_flag=True, help="Add to the default tags instead of replacing them."),
-    click.Option(["--dry-run"], is_flag=True, help="Show the changes without making them."),
+    Option(["--merge"], is_flag=True, help="Add to the default tags instead of replacing them."),
+    Option(["--dry-run"], is_flag=True, help="Show the changes without making them."),
     WITHIN_ORGANIZATION,
     examples=(
         "frost tenant default-tags set --tag env=prod,team=web",
@@ -128,7 +127,7 @@ def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, orga
 
 @default_tags.leaf(
     "clear",
-    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     WITHIN_ORGANIZATION,
     examples=("frost tenant default-tags clear",),
 )

@@ -11,13 +11,14 @@ from client.commands.completers import operation_names, principal_names
 from client.commands.iam import inputs
 from client.commands.invocation import Invocation
 from client.commands.options import PRINCIPAL_TYPES, find_id, missing, name_or_id
+from client.commands.parameters import Argument, Option
 from client.tables import iam
 
 
 @leaf(
     "access",
-    click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
-    click.Argument(
+    Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
+    Argument(
         ["identifier"],
         metavar="PRINCIPAL",
         callback=name_or_id,
@@ -72,10 +73,10 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
 
 @leaf(
     "who",
-    click.Option(
+    Option(
         ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
     ),
-    click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
+    Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
     *inputs.REQUEST_FLAGS,
     person=True,
     examples=("frost iam who --operation compute:instances:delete --target '*'",),

@@ -1,10 +1,9 @@
 """`frost iam`: the catalogue of operations, and the commands of groups and policies."""
 
-import click
-
 from client.api import analysis
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.tables import iam as tables_iam
 
 iam = Group(
@@ -30,7 +29,7 @@ iam = Group(
 
 @iam.leaf(
     "catalog",
-    click.Option(
+    Option(
         ["--filter", "text"], metavar="TEXT", help="Only operations that contain this text; letter case is ignored."
     ),
     examples=("frost iam catalog --filter instances", "frost iam catalog --filter :delete -o wide"),

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import click
-
 from client.api import analysis
 from client.commands import output
 from client.commands.invocation import Invocation
+from client.commands.parameters import Option
 from client.errors import FrostError
 from client.texts.effects import NO_EFFECT, Effect, effect_lines, is_affected
 from client.transport.call import Call
 from client.transport.responses import predicted_error
 
-DRY_RUN = click.Option(
+DRY_RUN = Option(
     ["--dry-run"],
     is_flag=True,
     help="Show the operations that keys and identities would gain and lose, without changing anything.",

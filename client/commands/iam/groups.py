@@ -10,6 +10,7 @@ from client.commands.iam import effects
 from client.commands.invocation import Invocation
 from client.commands.options import FORCE, MEMBER_TYPES, VERSION_HELP, find_id, missing, name_argument, pair
 from client.commands.options import name as checked
+from client.commands.parameters import Option
 from client.commands.usage_errors import naming_flag
 from client.errors import usage
 from client.tables import iam
@@ -30,8 +31,8 @@ DESCRIPTION = "Description, up to 1,024 characters."
 
 @group.leaf(
     "create",
-    click.Option(["--name"], required=True, metavar="NAME", help="1 to 128 characters, unique in the tenant."),
-    click.Option(["--description"], metavar="TEXT", help=DESCRIPTION),
+    Option(["--name"], required=True, metavar="NAME", help="1 to 128 characters, unique in the tenant."),
+    Option(["--description"], metavar="TEXT", help=DESCRIPTION),
     examples=('frost iam group create --name ops --description "on call"',),
 )
 def create(run: Invocation, name: str, description: str | None) -> None:
@@ -92,9 +93,9 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
 @group.leaf(
     "update",
     ID,
-    click.Option(["--name"], metavar="NAME", help="The new name."),
-    click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
-    click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
+    Option(["--name"], metavar="NAME", help="The new name."),
+    Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
+    Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
     examples=("frost iam group update ops --name operations",),
 )
 def update(run: Invocation, group_id: str, name: str | None, description: str | None, if_version: int | None) -> None:

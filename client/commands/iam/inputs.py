@@ -17,6 +17,7 @@ import click
 from client.api.policies import REFUSED, require_json
 from client.commands.invocation import Invocation
 from client.commands.options import parse_tags, text_of
+from client.commands.parameters import Option
 from client.errors import FrostError, usage
 from client.text import safe
 from client.texts.refusals import locate_problems, problem_text
@@ -35,7 +36,7 @@ DOCUMENT_HELP = "The policy document: JSON, @FILE, or - for standard input."
 
 
 def document_flag(*, required: bool, help: str = DOCUMENT_HELP) -> click.Option:
-    return click.Option(
+    return Option(
         ["--document", "document_"], required=required, metavar="JSON|@FILE|-", help=help, shell_complete=file_names
     )
 
@@ -172,21 +173,21 @@ def _decode(data: bytes, source: str) -> str:
 
 
 REQUEST_FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--region"], metavar="REGION", help="Region of the request, also if the target's region is *."),
-    click.Option(
+    Option(["--region"], metavar="REGION", help="Region of the request, also if the target's region is *."),
+    Option(
         ["--request-tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
         help='Tags on the request; "" for no tags. Unknown if omitted.',
     ),
-    click.Option(
+    Option(
         ["--resource-tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
         help='Tags on the resource; "" for no tags. Unknown if omitted.',
     ),
-    click.Option(["--source-ip"], metavar="ADDRESS", help="Source address of the request."),
-    click.Option(["--time"], metavar="TIME", help="Time of the request, RFC 3339; default now."),
+    Option(["--source-ip"], metavar="ADDRESS", help="Source address of the request."),
+    Option(["--time"], metavar="TIME", help="Time of the request, RFC 3339; default now."),
 )
 
 

@@ -22,6 +22,7 @@ from client.commands.options import (
     pair,
 )
 from client.commands.options import name as checked
+from client.commands.parameters import Option
 from client.commands.usage_errors import naming_flag
 from client.errors import FrostError, usage
 from client.tables import iam
@@ -54,14 +55,14 @@ ID = name_argument("policy_id", "POLICY", "the policy", policy_names)
 
 @policy.leaf(
     "create",
-    click.Option(
+    Option(
         ["--name"],
         required=True,
         metavar="NAME",
         help="1 to 128 characters; a name in use causes a warning.",
     ),
     inputs.document_flag(required=True),
-    click.Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
+    Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
     examples=(
         "frost iam policy create --name readers --document @readers.json",
         "generate | frost iam policy create --name generated --document -",
@@ -98,7 +99,7 @@ def _warn_of_namesakes(run: Invocation, record: dict[str, Any]) -> None:
 @policy.leaf(
     "get",
     ID,
-    click.Option(["--version", "number"], metavar="N", type=click.IntRange(min=1), help="Show this version."),
+    Option(["--version", "number"], metavar="N", type=click.IntRange(min=1), help="Show this version."),
     examples=("frost iam policy get readers", "frost iam policy get readers --version 3 -o json"),
 )
 def get(run: Invocation, policy_id: str, number: int | None) -> None:
@@ -129,10 +130,10 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
 @policy.leaf(
     "update",
     ID,
-    click.Option(["--name"], metavar="NAME", help="The new name."),
-    click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
+    Option(["--name"], metavar="NAME", help="The new name."),
+    Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
     inputs.document_flag(required=False),
-    click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
+    Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
     effects.DRY_RUN,
     examples=(
         "frost iam policy update readers --document @readers.json",

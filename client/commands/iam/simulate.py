@@ -11,6 +11,7 @@ from client.commands.completers import operation_names
 from client.commands.iam import inputs
 from client.commands.invocation import Invocation
 from client.commands.options import PRINCIPAL_TYPES, text_of
+from client.commands.parameters import Option
 from client.errors import Exit
 from client.tables.columns import Column, Kind, Record
 from client.tables.iam import constraint_text, rule_text
@@ -80,21 +81,19 @@ TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
 @leaf(
     "simulate",
     inputs.document_flag(required=True),
-    click.Option(
+    Option(
         ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
     ),
-    click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for any."),
-    click.Option(
+    Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for any."),
+    Option(
         ["--principal-type"],
         type=click.Choice(PRINCIPAL_TYPES),
         help=f"Type of the principal: {', '.join(PRINCIPAL_TYPES)}.",
     ),
     *inputs.REQUEST_FLAGS,
-    click.Option(
-        ["--tenant"], metavar="TENANT", help="Tenant of the request; the tenant to operate on is the selected one."
-    ),
-    click.Option(["--as-author"], is_flag=True, help="Limit the decision to your own permissions."),
-    click.Option(["--fail-on-deny"], is_flag=True, help="Exit with code 1 if the request is denied."),
+    Option(["--tenant"], metavar="TENANT", help="Tenant of the request; the tenant to operate on is the selected one."),
+    Option(["--as-author"], is_flag=True, help="Limit the decision to your own permissions."),
+    Option(["--fail-on-deny"], is_flag=True, help="Exit with code 1 if the request is denied."),
     person=True,
     examples=(
         "frost iam simulate --document @p.json --operation compute:instances:delete --target '*'",

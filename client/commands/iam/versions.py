@@ -12,6 +12,7 @@ from client.commands.iam import effects
 from client.commands.iam.policies import ID
 from client.commands.invocation import Invocation
 from client.commands.options import find_id, missing, missing_version
+from client.commands.parameters import Option
 from client.errors import usage
 from client.tables import iam
 from client.tables.columns import time_text
@@ -41,7 +42,7 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
 @leaf(
     "rollback",
     ID,
-    click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="Version to restore."),
+    Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="Version to restore."),
     effects.DRY_RUN,
     examples=("frost iam policy rollback readers --version 3",),
 )
@@ -73,8 +74,8 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
 @leaf(
     "diff",
     ID,
-    click.Option(["--from", "first"], type=_NUMBER, metavar="N", help="Older version; default: the one before --to."),
-    click.Option(["--to", "second"], type=_NUMBER, metavar="N", help="Newer version; default: the latest."),
+    Option(["--from", "first"], type=_NUMBER, metavar="N", help="Older version; default: the one before --to."),
+    Option(["--to", "second"], type=_NUMBER, metavar="N", help="Newer version; default: the latest."),
     examples=("frost iam policy diff readers", "frost iam policy diff readers --from 2 --to 5"),
 )
 def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:

@@ -10,6 +10,7 @@ from client.commands.command import Group
 from client.commands.completers import review_ids
 from client.commands.invocation import Invocation
 from client.commands.options import an_id
+from client.commands.parameters import Argument, Option
 from client.connection import Staff
 from client.errors import Exit, FrostError, usage
 from client.tables import columns, quotas
@@ -23,7 +24,7 @@ account = Group("account", help="Manage the accounts of the local platform.")
 
 @account.leaf(
     "restore",
-    click.Argument(["email"], metavar="EMAIL", help="E-mail address of the deleted account."),
+    Argument(["email"], metavar="EMAIL", help="E-mail address of the deleted account."),
     examples=("frost platform account restore member@aurora.example",),
 )
 def restore(run: Invocation, email: str) -> None:
@@ -68,7 +69,7 @@ def listed(run: Invocation) -> None:
 
 @operations.leaf(
     "cancel",
-    click.Argument(["operation_id"], metavar="OPERATION_ID"),
+    Argument(["operation_id"], metavar="OPERATION_ID"),
     examples=("frost platform operations cancel apply-default-tags-4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5",),
 )
 def cancel(run: Invocation, operation_id: str) -> None:
@@ -89,16 +90,16 @@ def cancel(run: Invocation, operation_id: str) -> None:
 
 
 review = Group("review", help="Review quota requests of organizations.")
-REQUEST_ID = click.Argument(
+REQUEST_ID = Argument(
     ["request_id"], metavar="REQUEST_ID", callback=an_id, help="Id from the list.", shell_complete=review_ids
 )
-NOTE = click.Option(["--note"], metavar="TEXT", help="Note for the requester, up to 500 characters.")
+NOTE = Option(["--note"], metavar="TEXT", help="Note for the requester, up to 500 characters.")
 STATUSES = ("pending", "approved", "rejected", "all")
 
 
 @review.leaf(
     "list",
-    click.Option(
+    Option(
         ["--status"],
         type=click.Choice(STATUSES),
         default="pending",

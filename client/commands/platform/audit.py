@@ -21,20 +21,21 @@ from client.api import platform as calls
 from client.commands import output
 from client.commands.command import Group
 from client.commands.invocation import Invocation
+from client.commands.parameters import Argument, Option
 from client.commands.platform.process import DATA_DIR, staff_of
 from client.connection import Staff
 from client.errors import FrostError, usage
 from client.tables.columns import time_text
 from client.text import safe
 
-FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
+FILE = Argument(["file"], metavar="FILE", type=click.Path())
 
 audit = Group("audit", help="Manage the audit log of the local platform.")
 
 
 @audit.leaf(
     "verify",
-    click.Option(["--segment"], metavar="FILE", help="Verify exported entries instead of the log."),
+    Option(["--segment"], metavar="FILE", help="Verify exported entries instead of the log."),
     DATA_DIR,
     examples=(
         "frost platform audit verify",
@@ -89,7 +90,7 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
 @audit.leaf(
     "export",
     FILE,
-    click.Option(["--before"], metavar="WHEN", help="Age (30d), date (its start in local time) or RFC 3339 timestamp."),
+    Option(["--before"], metavar="WHEN", help="Age (30d), date (its start in local time) or RFC 3339 timestamp."),
     DATA_DIR,
     examples=("frost platform audit export audit-2025.jsonl --before 2026-01-01",),
 )
@@ -127,7 +128,7 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
 @audit.leaf(
     "drop",
     FILE,
-    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     DATA_DIR,
     examples=("frost platform audit drop audit-2025.jsonl --yes",),
 )

@@ -12,6 +12,7 @@ from client.api import platform as calls
 from client.commands import output
 from client.commands.command import Group, Lazy, leaf
 from client.commands.invocation import Invocation
+from client.commands.parameters import Argument, Option
 from client.connection import Staff
 from client.errors import Exit, FrostError, usage
 from client.platform import control
@@ -19,7 +20,7 @@ from client.tables import columns
 from client.tables.columns import time_text
 from client.text import safe
 
-DATA_DIR = click.Option(["--data-dir"], metavar="DIR", help="Data directory; default $HOME/.cli/platform.")
+DATA_DIR = Option(["--data-dir"], metavar="DIR", help="Data directory; default $HOME/.cli/platform.")
 
 
 def staff_of(data_dir: str | None, command: str, *, starts: bool = False) -> Staff:
@@ -87,26 +88,24 @@ def status(run: Invocation, data_dir: str | None) -> None:
 
 @platform.leaf(
     "serve",
-    click.Option(["--listen"], metavar="HOST:PORT", help="Listen on TCP as well as on the socket."),
-    click.Option(
+    Option(["--listen"], metavar="HOST:PORT", help="Listen on TCP as well as on the socket."),
+    Option(
         ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file in the data directory."
     ),
-    click.Option(
+    Option(
         ["--secret-file"],
         metavar="PATH",
         help="Secret shared by all processes of the database; default: in the data directory.",
     ),
-    click.Option(["--issuer"], metavar="URL", help="Identity provider that issues tokens; default: local."),
-    click.Option(["--client-id"], metavar="ID", help="Public client of the identity provider; default: frost-cli."),
-    click.Option(["--audience"], metavar="NAME", help="Required audience of tokens; default: frost."),
-    click.Option(
-        ["--assume"], metavar="CLAIMS", help="Claims to assume if tokens omit them: email_verified, auth_time."
-    ),
-    click.Option(
+    Option(["--issuer"], metavar="URL", help="Identity provider that issues tokens; default: local."),
+    Option(["--client-id"], metavar="ID", help="Public client of the identity provider; default: frost-cli."),
+    Option(["--audience"], metavar="NAME", help="Required audience of tokens; default: frost."),
+    Option(["--assume"], metavar="CLAIMS", help="Claims to assume if tokens omit them: email_verified, auth_time."),
+    Option(
         ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="Content of a new database: demo, empty or large."
     ),
     DATA_DIR,
-    click.Option(
+    Option(
         ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop after this idle time; 0 means never."
     ),
     examples=(
@@ -146,14 +145,14 @@ def stop(run: Invocation) -> None:
 
 @platform.leaf(
     "reset",
-    click.Option(
+    Option(
         ["--world"],
         metavar="NAME",
         type=click.Choice(WORLDS),
         default="demo",
         help="demo (the default), empty or large.",
     ),
-    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     examples=("frost platform reset --world large --yes",),
 )
 def reset(run: Invocation, world: str, yes: bool) -> None:
@@ -176,16 +175,16 @@ def reset(run: Invocation, world: str, yes: bool) -> None:
 
 
 TAKEN = 75
-FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
-DATABASE = click.Option(
+FILE = Argument(["file"], metavar="FILE", type=click.Path())
+DATABASE = Option(
     ["--database"], metavar="URL", help="Database of the platform; default: the file in the data directory."
 )
-SECRET_FILE = click.Option(
+SECRET_FILE = Option(
     ["--secret-file"],
     metavar="PATH",
     help="Secret of the platform; default: in the data directory.",
 )
-VERIFYING_SECRET_FILE = click.Option(
+VERIFYING_SECRET_FILE = Option(
     ["--secret-file"],
     metavar="PATH",
     help="Secret of the platform; on a new machine a copy that verifies the seal.",
@@ -214,8 +213,8 @@ def backup(run: Invocation, file: str, **served: str | None) -> None:
 @leaf(
     "restore",
     FILE,
-    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
-    click.Option(["--trust"], is_flag=True, help="Restore a backup whose seal cannot be verified."),
+    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    Option(["--trust"], is_flag=True, help="Restore a backup whose seal cannot be verified."),
     DATABASE,
     VERIFYING_SECRET_FILE,
     DATA_DIR,

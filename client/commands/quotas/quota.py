@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from client import quota_rules
 from client.api import quotas as calls
 from client.api import tenants
@@ -12,6 +10,7 @@ from client.commands import options
 from client.commands.command import Group, Lazy, leaf
 from client.commands.completers import planned_types
 from client.commands.invocation import Invocation
+from client.commands.parameters import Argument, Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within, find_organization_id
 from client.errors import Exit, FrostError, usage
 from client.tables import quotas
@@ -25,9 +24,7 @@ quota = Group(
         "what-if": Lazy("client.commands.quotas.quota:what_if", "Show which limit a plan would exceed first."),
     },
 )
-ORG = click.Option(
-    ["--org"], is_flag=True, help="Use the organization that owns the tenant; requires an interactive login."
-)
+ORG = Option(["--org"], is_flag=True, help="Use the organization that owns the tenant; requires an interactive login.")
 
 
 @quota.alone(
@@ -105,7 +102,7 @@ _ANSWERS = {
 
 @leaf(
     "what-if",
-    click.Argument(
+    Argument(
         ["plan"],
         metavar="TYPE=N…",
         nargs=-1,

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import click
-
 from client.api import quotas as calls
 from client.commands.command import leaf
 from client.commands.completers import resource_types
 from client.commands.invocation import Invocation
+from client.commands.parameters import Argument, Option
 from client.commands.quotas.quota import (
     check_requestable,
     find_quota,
@@ -27,20 +26,20 @@ from client.text import safe
 
 @leaf(
     "request",
-    click.Argument(
+    Argument(
         ["resource_type"],
         metavar="RESOURCE_TYPE",
         help="Resource type as in `frost tenant quota -o json`.",
         shell_complete=resource_types,
     ),
-    click.Argument(
+    Argument(
         ["new_limit"],
         metavar="NEW_LIMIT",
         help="The new limit, not an increment: MB for ram, GB for storage, else a count.",
     ),
-    click.Option(["--reason"], required=True, metavar="TEXT", help="Purpose of the change, up to 500 characters."),
-    click.Option(["--org"], is_flag=True, help="Request for the organization; needs review and an interactive login."),
-    click.Option(["--yes"], is_flag=True, help="Allow lowering the limit of a tenant."),
+    Option(["--reason"], required=True, metavar="TEXT", help="Purpose of the change, up to 500 characters."),
+    Option(["--org"], is_flag=True, help="Request for the organization; needs review and an interactive login."),
+    Option(["--yes"], is_flag=True, help="Allow lowering the limit of a tenant."),
     WITHIN_ORGANIZATION,
     examples=(
         'frost tenant quota request vcpu 40 --reason "launch in May"',

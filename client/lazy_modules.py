@@ -1,0 +1,61 @@
+"""Modules of the standard library that are executed at the first use of one of their attributes.
+
+click, email, socket, urllib and uuid import them for features that a command rarely needs. `importlib.util.LazyLoader`
+does not help: in Python 3.11, the second `import` of a module already executes it.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+def _system_name() -> str:
+    return os.uname().sysname
+
+
+NAMES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "calendar": {},
+    "inspect": {},
+    "ipaddress": {},
+    "platform": {"system": _system_name},  # uuid calls it when it is imported
+    "random": {},
+    "selectors": {},
+}
+"""The modules, and functions that they have before they are executed."""
+
+
+class LazyModule(ModuleType):
+    """A module that executes its code when a missing attribute is read."""
+
+    def __getattr__(self, name: str) -> Any:
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        spec = self.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def install() -> None:
+    """Put the modules into `sys.modules` that are not imported already.
+
+    Call it before other threads start: two first uses at the same time would find an incomplete module.
+    """
+    for name, functions in NAMES.items():
+        spec = None if name in sys.modules else _find_spec(name)
+        if spec is not None and spec.loader is not None:
+            module = LazyModule(name)
+            module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+            vars(module).update(functions)
+            sys.modules[name] = module
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, None)
+        if spec is not None:
+            return spec
+    return None

@@ -1,0 +1,169 @@
+"""The work behind keys and signals: files that run, requests and event streams. These counts do not depend on time."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from tests.acceptance.people import WEB_SHOP
+from tests.benchmarks.ratios import Line
+from tests.homes import Home
+from tests.tui.editing import editing
+from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
+from tests.tui.screens import Ui, opened
+from tui.state import refresh
+from tui.state.refresh import APPLY
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = tuple(str(ROOT / name) for name in ("client", "tui"))
+FRAME_SECONDS = 0.05
+SIGNALS, SIGNAL_SECONDS = 80, 0.1
+UNRELATED = ("database", "instance", "volume", "bucket")
+DOCUMENT = """{
+  "schemaVersion": "1",
+  "rules": [{"access": "allow", "operations": ["compute:instances:read"], "targets": ["*"]}]
+}"""
+
+
+@contextmanager
+def run_files() -> Iterator[set[str]]:
+    """Collect the files of `client` and `tui` whose functions or modules run."""
+    files: set[str] = set()
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGES):
+            files.add(str(Path(frame.f_code.co_filename).relative_to(ROOT)))
+
+    sys.setprofile(called)
+    try:
+        yield files
+    finally:
+        sys.setprofile(None)
+
+
+def run() -> Iterator[Line]:
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes a read
+    try:
+        for measure, variables in ((_screens, {}), (_streams, {"FROST_PLATFORM_APPLY_PACE": "30"})):
+            home = Home(FROST_PLATFORM_PROVISIONING_PACE="600", **variables)
+            relay = None
+            try:
+                home.start()
+                home.json("tenant", "use", "web shop")
+                relay = Relay(home)
+                yield from asyncio.run(measure(home, relay, monkeypatch))
+            finally:
+                if relay is not None:
+                    relay.close()
+                home.remove()
+    finally:
+        monkeypatch.undo()
+
+
+async def _screens(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
+    async with opened(home, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await settle(ui, relay)
+        policies = await _opened_policies(ui)
+        requests = await _requests_of_signals(ui, relay)
+        applied = await _applied(ui, relay)
+    async with editing(home, monkeypatch, policy=None, text=DOCUMENT) as it:
+        await it.answered()
+        await it.ask(resourceTags="env=de")
+        await it.ui.pilot.pause(1)
+        await it.answered()
+        it.editor.set_focus(it.editor.query_one("#field-resourceTags"))
+        before = len(relay.requests)
+        await it.press("end", "v")
+        await it.until(lambda: it.editor.evaluation.verdict_request == it.editor.request, "the verdict")
+        await it.ui.pilot.pause(1)
+        typed = len(relay.requests) - before
+        it.editor.pane.focus()
+        await it.ui.pilot.pause(1)
+        generation = it.editor.evaluator.generation
+        with run_files() as letter:
+            await it.ui.pilot.press("space")
+            while it.editor.evaluator.generation == generation or "verdict" not in it.editor.evaluation.current:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(FRAME_SECONDS)
+    return [
+        Line("screens: files that run to open the policies", len(policies), 25, "52 at the start of the rework", ""),
+        Line("editor: files that run for a letter", len(letter), 20, "44 at the start of the rework", ""),
+        Line(
+            "screens: files that run for an apply with its stream",
+            len(applied),
+            25,
+            "64 at the start of the rework",
+            "",
+        ),
+        Line("editor: requests for a letter in the request", typed, 1, "3 at the start of the rework", ""),
+        Line(
+            "screens: requests under 80 unrelated signals in 8 s",
+            requests,
+            5,
+            "307 at the start of the rework",
+            "",
+        ),
+    ]
+
+
+async def _opened_policies(ui: Ui) -> set[str]:
+    with run_files() as files:
+        await ui.pilot.press("2")
+        while ui.screen.NAME != "policies" or ui.screen.rows.state != "fresh":  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(FRAME_SECONDS)
+    return files
+
+
+async def _requests_of_signals(ui: Ui, relay: Relay) -> int:
+    await settle(ui, relay)
+    before = len(relay.requests)
+    for number in range(SIGNALS):
+        relay.signals.put(signal(UNRELATED[number % len(UNRELATED)]))
+        await asyncio.sleep(SIGNAL_SECONDS)
+    await settle(ui, relay)
+    return len(relay.requests) - before
+
+
+async def _applied(ui: Ui, relay: Relay) -> set[str]:
+    await ui.command("tags")
+    await ui.expect("cost-center")
+    await settle(ui, relay)
+    applies = ui.app.workspace.applies
+    with run_files() as files:
+        await ui.press("a")
+        await ui.answer("y", to="Apply default tags?")
+        await ui.expect("Apply in Web Shop")
+        while applies.goes_on(WEB_SHOP):
+            relay.signals.put(signal(APPLY))
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(FRAME_SECONDS)
+    return files
+
+
+async def _streams(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
+    async with opened(home, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await settle(ui, relay)
+        run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
+        workspace = ui.app.workspace
+        workspace.applies.follow(WEB_SHOP, run, {})
+        workspace.provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+        third = asyncio.create_task(anext(workspace.applies._watch(WEB_SHOP, run)))
+        await third
+        await settle(ui, relay)
+        return [
+            Line(
+                "screens: streams with three followed runs",
+                relay.opened[EVENTS],
+                1,
+                "up to 5 at the start of the rework",
+                "",
+            )
+        ]
