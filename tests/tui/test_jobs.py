@@ -8,6 +8,7 @@ import pytest
 
 from client.errors import Exit, FrostError
 from tests.tui.tasks import Tasks
+from tui.default_tags.apply_screen import not_changed_text
 from tui.default_tags.apply_text import preview_lines, progress_lines
 from tui.state.jobs import Applies, Provisioning
 
@@ -165,6 +166,7 @@ def test_unlisted_types_and_a_cancelled_run_are_explained() -> None:
     counts = "2 would change · 0 unchanged · 1 skipped · 2 failing"
     assert lines[:2] == [counts, "of 5 resources, for the stored tags"]  # the counts leave out the unlisted type
     assert warning in lines
+    assert not_changed_text({"result": result}) == "0 complete, 1 skipped, 2 failures expected"
 
     error = "cancelled by an operator of the platform"
     operation = {"operationId": "apply-x", "status": "cancelled", "error": error, "errorCode": "cancelled"}
