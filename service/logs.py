@@ -100,7 +100,7 @@ _ENCODER = json.JSONEncoder(default=str)
 
 def _line(seconds: float, level: str, logger: str, message: str, fields: Mapping[str, object]) -> str:
     """Return a line in ASCII, so that a terminal interprets nothing of it."""
-    line = {
+    line: dict[str, object] = {
         "at": wire_time(datetime.fromtimestamp(seconds, UTC)),
         "level": level.lower(),
         "logger": logger,

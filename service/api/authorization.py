@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
@@ -31,6 +30,7 @@ from service.principal import Principal
 HEADERS = (b"x-api-key", b"authorization")
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
 
+CredentialKind = Literal["api_key", "bearer", "workload"]
 BEFORE_REVISIONS = "frost.before_revisions"
 """The key in the scope of a function that reads more in the statement of the revisions (`Reader.keep`).
 
@@ -38,7 +38,6 @@ Args:
     connection: of the revisions.
     authority: the cached one, not compared yet.
 """
-CredentialKind = Literal["api_key", "bearer", "workload"]
 
 
 class Credential(NamedTuple):
@@ -49,7 +48,7 @@ class Credential(NamedTuple):
 
     @classmethod
     def of(cls, kind: CredentialKind, secret: str) -> "Credential":
-        return cls(kind, secret, sha256(secret.encode()).digest())
+        return cls(kind, secret, secret_format.cache_digest(secret))
 
 
 def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
@@ -64,13 +63,13 @@ def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
     name, value = credentials[0]
     if name == b"x-api-key":
         if secret_format.is_well_formed(value):
-            return Credential("api_key", value)
+            return Credential.of("api_key", value)
     elif match := _BEARER.fullmatch(value):
         token = match[1]
         if not token.startswith(secret_format.WORKLOAD_TOKEN_PREFIX):
-            return Credential("bearer", token)
+            return Credential.of("bearer", token)
         if machine_credentials.is_workload_token(token):
-            return Credential("workload", token)
+            return Credential.of("workload", token)
     raise errors.authentication_required()
 
 

@@ -37,7 +37,6 @@ GENESIS_HASH = "0" * 64
 HEAD_ID = 1
 _LOCKED_HEAD = prepared(select(audit_head).with_for_update())
 
-
 # `json.dumps` would create an encoder for each text.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 

@@ -55,6 +55,11 @@ def digest(secret_key: bytes, secret: str) -> str:
     return hmac.new(secret_key, secret.encode("ascii"), sha256).hexdigest()
 
 
+def cache_digest(secret: str) -> bytes:
+    """Return the SHA-256 of a credential, its key in the caches of the process."""
+    return sha256(secret.encode()).digest()
+
+
 def mask_secrets(path: str) -> str:
     """Shorten the secrets in a path or text."""
     if "fmk_" not in path and "fmw_" not in path and max(map(len, path.split("/"))) < MIN_SECRET_LENGTH:

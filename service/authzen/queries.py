@@ -87,8 +87,8 @@ def read_kept(
 ) -> Mapping[Hashable, Any]:
     """Return revisions and resources in one statement, by their keys in the memory of a connection."""
     stored = _read_stored(connection, domains, tenant_id, names)
-    revisions = dict(zip(domains, stored.revisions, strict=True))
-    return {**revisions, **{(tenant_id, *name): stored.resources.get(name) for name in names}}
+    values: dict[Hashable, Any] = dict(zip(domains, stored.revisions, strict=True))
+    return values | {(tenant_id, *name): stored.resources.get(name) for name in names}
 
 
 def _read_stored(

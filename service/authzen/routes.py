@@ -82,6 +82,10 @@ ENDPOINTS = {
     "search_action_endpoint": "/access/v1/search/action",
 }
 
+MAX_QUICK_BYTES = 4 * 1024
+"""Enough for ten evaluations."""
+Parse = Callable[[Any], EvaluationsRequest]
+
 
 def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
     """Return a page of results. `examine` yields up to `MAX_CANDIDATES` after a key, in order.
@@ -164,11 +168,6 @@ def allowed_actions(context: EvaluationContext, body: ActionSearch, after: str) 
             request = context.resolve_request(name, resource.type, resource.id, resource.properties, request_context)
             allowed = grants is not None and request is not None and is_allowed(grants, request)
             yield name, {"name": name} if allowed else None
-
-
-MAX_QUICK_BYTES = 4 * 1024
-"""Enough for ten evaluations."""
-Parse = Callable[[Any], EvaluationsRequest]
 
 
 class DecisionRoute(ProtectedRoute):

@@ -1,7 +1,7 @@
-"""The client of a request.
+"""The client of a request, and the key of the request's content.
 
 Its address is that of the peer, or `X-Forwarded-For` of a trusted proxy. `CLIENT` is for code without access to the
-request, and `CONTENT` for functions that cannot wait for a body.
+request.
 """
 
 from collections.abc import Collection, Hashable, Mapping, MutableMapping
@@ -10,11 +10,11 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple
 
-CONTENT = "frost.content"
-"""The key of a complete body in the scope."""
 MAX_ADDRESS_LENGTH = 45
 """Of an IP address as text."""
 MAX_CACHED_ADDRESSES = 4_096
+CONTENT = "frost.content"
+"""The key of a complete body in the scope, for functions that cannot wait for it."""
 
 
 def address_of(scope: MutableMapping[str, Any], proxies: Collection[str]) -> str | None:

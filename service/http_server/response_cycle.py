@@ -1,11 +1,8 @@
 """Sends the responses of an HTTP/1.1 connection, most of them in less time than uvicorn does."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
-
-if TYPE_CHECKING:
-    from asgiref.typing import ASGISendEvent
 
 _SPECIAL_NAMES = {b"connection", b"transfer-encoding"}
 _known_names: set[bytes] = set()
@@ -15,7 +12,7 @@ _known_names: set[bytes] = set()
 class ResponseCycle(RequestResponseCycle):
     """Leaves to uvicorn what is rare: chunks, HEAD, closed or slow connections, and errors."""
 
-    async def send(self, message: "ASGISendEvent") -> None:
+    async def send(self, message: Any) -> None:
         content = self._content(message) if not (self.flow.write_paused or self.disconnected) else None
         if content is None:
             await super().send(message)

@@ -11,7 +11,7 @@ from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.entries import AuditEvent
-from service.authn import machine_credentials
+from service.authn import machine_credentials, secret_format
 from service.authz.context import AuthorizationContext
 from service.clock import wire_time
 from service.context import Platform
@@ -61,7 +61,7 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
         ApiError: 401, identical for every invalid token; 403 for a binding without grants.
     """
     address = address_of(scope, platform.settings.proxies)
-    platform.login_throttle.check(address, subject_token)
+    platform.login_throttle.check(address, secret_format.cache_digest(subject_token))
     now = platform.clock.now()
     with platform.database.read() as connection:
         verified = cluster_issuers.verify_cluster_token(connection, subject_token, now)
