@@ -80,7 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    # Not the teardown, which in the last test of a worker ends what other tests have started.
     if any(item.iter_markers("unit")):
         _running.append(item.nodeid)
     try:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Call(greenlet):
+class Call(greenlet):  # type: ignore[misc]
     """A call in the thread.
 
     Args:

@@ -36,6 +36,11 @@ def question(subject: dict[str, str], action: str, instance: str | None) -> dict
     return {"subject": subject, "action": {"name": action}, "resource": resource}
 
 
+def cached_cost(demo: Demo) -> int:
+    """Return the statements of a decision about a cached subject. On SQLite they share a snapshot."""
+    return 1 if demo.platform.database.kind == "postgresql" else 2
+
+
 @pytest.mark.parametrize("kind", ["user", "api_key", "workload_identity"])
 @pytest.mark.parametrize("missing", ["subject", "resource", "action"])
 @pytest.mark.parametrize("is_cached", [False, True])
@@ -59,7 +64,7 @@ def test_a_refusal_costs_the_same_for_unknown_ids(demo: Demo, kind: str, missing
         statements.append(demo.without_leases())
     assert statements[0] == statements[1] == statements[2]
     assert len([one for one in statements[0] if "resources" in one]) == 1
-    assert len(statements[0]) == 2 if is_cached else len(statements[0]) > 2
+    assert len(statements[0]) == cached_cost(demo) if is_cached else len(statements[0]) > 2
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
         demo.asked("/access/v1/evaluations", body | {"evaluations": evaluations})
         costs.append(len(demo.without_leases()))
     assert len(ids) == 10
-    assert costs == [2, 2]
+    assert costs == [cached_cost(demo)] * 2
 
 
 def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,7 @@ def test_a_quick_read_runs_on_the_event_loop(platform: Counted, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise AssertionError("a thread was used")
 
+    monkeypatch.setattr(protected_route, "run_in_slot", fail)
     monkeypatch.setattr(protected_route, "run_in_threadpool", fail)
     for url, expected in zip(urls, answers, strict=True):
         # A busy server may not take the connection of the event loop in time.
@@ -276,14 +277,14 @@ def test_a_decision_with_up_to_100_rules_is_light(rules: int, light: bool) -> No
 
 
 def test_a_read_with_many_rules_runs_in_a_thread(platform: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    url, functions, run = instance(platform), [], protected_route.run_in_threadpool
+    url, functions, run = instance(platform), [], protected_route.run_in_slot
 
     async def note(function: Any, *arguments: Any) -> Any:
         functions.append(function)
         return await run(function, *arguments)
 
     assert platform.get(url, platform.key).status_code == 200
-    monkeypatch.setattr(protected_route, "run_in_threadpool", note)
+    monkeypatch.setattr(protected_route, "run_in_slot", note)
     for is_light, threads in ((True, 0), (False, 1)):
         monkeypatch.setattr(protected_route, "is_light", lambda _, is_light=is_light: is_light)
         assert platform.get(url, platform.key).status_code == 200

@@ -26,7 +26,7 @@ def routed(method: str, path: str) -> object:
 def test_the_index_finds_the_route_and_parameters_of_the_router() -> None:
     router = protected_router("test")
     router.routes.extend(ROUTES)
-    index = RouteIndex(router)
+    index = RouteIndex(router, router)
     for path in {re.sub(r"{(\w+)}", r"value-of-\1", route.path_format) for route in ROUTES}:
         routes = {method: index.find(method, path) for method in METHODS}
         # Starlette adds HEAD to routes that are analysed; `HeadMiddleware` turns HEAD into GET.
