@@ -198,6 +198,10 @@ VALUES = (
     " a=b",
     " unix:/home/x",
     " fmk_A-b",
+    " -a",
+    " -1",
+    " _a-",
+    " -/",
     " x:",
     " a.",
     " -",
@@ -248,6 +252,7 @@ def test_the_parser_of_plain_files_agrees_with_pyyaml() -> None:
     assert plain > 1_000
 
 
+@pytest.mark.process
 def test_the_file_that_frost_writes_is_parsed_without_pyyaml(file: Path) -> None:
     path = write(
         file, "# a comment\ncurrent_context: a\ncontexts:\n  a:\n    credentials:\n      expires_at: 1\nfile_id: 1\n"

@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from client.lazy_modules import NAMES
 
 
+@pytest.mark.process
 def test_modules_are_executed_at_their_first_use() -> None:
     code = (
         "import sys\nbefore = set(sys.modules)\n"
@@ -38,6 +41,7 @@ def test_modules_are_executed_at_their_first_use() -> None:
     ]
 
 
+@pytest.mark.process
 def test_modules_that_are_imported_already_are_kept() -> None:
     code = (
         "import inspect, sys\nfrom client import lazy_modules\nlazy_modules.install()\n"

