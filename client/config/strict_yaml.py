@@ -73,7 +73,9 @@ def read(content: bytes, name: str) -> Map:
     return document
 
 
-_PLAIN_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?: (-?[A-Za-z0-9_/](?:[A-Za-z0-9_./+=:@-]*[A-Za-z0-9_/+=-])?))?")
+_PLAIN_LINE = re.compile(
+    r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?: (-?[A-Za-z0-9_/](?:[A-Za-z0-9_./+=:@-]*[A-Za-z0-9_/+=-])?))?"
+)
 """A line with a name and an unquoted value without spaces. A final `:` or `.` is left to PyYAML."""
 _MAX_PLAIN_LINES = 1_000
 
