@@ -35,7 +35,7 @@ from service.context import Platform
 from service.db import migrate
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
-from service.db.platform_state import is_current
+from service.db.statements import is_current
 from service.default_tags import apply_job
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission

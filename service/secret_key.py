@@ -14,7 +14,7 @@ from pathlib import Path
 from service import files
 from service.db.dialect import upsert_insert
 from service.db.engine import Database
-from service.db.platform_state import get_value
+from service.db.statements import get_value
 from service.db.tables import platform_state
 
 SECRET_BYTES = 32

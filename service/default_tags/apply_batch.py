@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.catalogue.resource_types import Kind
-from service.db.platform_state import failing_listings
+from service.db.statements import failing_listings
 from service.default_tags import queries as store
 from service.default_tags.tag_rules import GONE, Outcome, plan_add, plan_remove
 

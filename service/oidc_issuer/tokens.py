@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row
 from service.audit import entries
 from service.audit.entries import AuditEvent
 from service.authn import bearer_tokens, sessions
-from service.db.platform_state import get_value
+from service.db.statements import get_value
 from service.oidc_issuer import queries
 from service.oidc_issuer.issuer import LocalIssuer
 from service.oidc_issuer.queries import Person

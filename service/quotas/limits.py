@@ -24,8 +24,7 @@ from sqlalchemy import (
 
 from service.catalogue.resource_types import Kind, QuotaType, default_limits, kinds, quota_types
 from service.db.dialect import upsert_insert
-from service.db.platform_state import failing_listings
-from service.db.statements import lock_tenant
+from service.db.statements import failing_listings, lock_tenant
 from service.db.tables import organization_quotas, resources, tenant_quotas, tenants
 from service.errors import ApiError
 from service.principal import Principal

@@ -13,7 +13,7 @@ from service.clock import Clock
 from service.db import dialect, tables
 from service.db.dialect import upsert_insert
 from service.db.engine import Database
-from service.db.platform_state import catalogue_digest, get_value, is_current
+from service.db.statements import catalogue_digest, get_value, is_current
 from service.seed import demo, large
 from service.seed.insert import KeyMinter
 from service.settings import WORLDS

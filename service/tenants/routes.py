@@ -19,8 +19,7 @@ from service.catalogue.resource_types import quota_types
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
-from service.db.platform_state import failing_listings
-from service.db.statements import records, update_row
+from service.db.statements import failing_listings, records, update_row
 from service.db.tables import (
     default_tag_versions,
     memberships,

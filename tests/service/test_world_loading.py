@@ -20,7 +20,7 @@ from service.catalogue.resource_types import default_limits, kinds, quota_types
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
-from service.db.platform_state import failing_listings, get_value
+from service.db.statements import failing_listings, get_value
 from service.quotas import limits as quotas
 from service.seed import large, loader
 from tests.service.conftest import KINDS, NewDatabaseUrl
