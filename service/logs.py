@@ -147,7 +147,11 @@ class RotatingStderrHandler(logging.StreamHandler[TextIO]):
             self.handleError(record)
 
     def write(self, level: int, line: str) -> None:
-        self._pending.append(line + self.terminator)
+        self.acquire()
+        try:
+            self._pending.append(line + self.terminator)
+        finally:
+            self.release()
         if level < logging.WARNING and (loop := running_loop()) is not None:
             if len(self._pending) == 1:
                 loop.call_soon(self._flush_or_report)
@@ -177,7 +181,11 @@ def write(logger: logging.Logger, level: int, message: str, fields: Mapping[str,
     """Log a message with some of `FIELDS`, without a record, which takes longer than the rest of a short request."""
     handlers = logging.root.handlers
     if len(handlers) == 1 and isinstance(handlers[0], RotatingStderrHandler) and not logger.handlers:
-        handlers[0].write(level, _line(time.time(), logging.getLevelName(level), logger.name, message, fields))
+        handler = handlers[0]
+        try:
+            handler.write(level, _line(time.time(), logging.getLevelName(level), logger.name, message, fields))
+        except Exception:
+            handler.handleError(logging.makeLogRecord({"name": logger.name}))
     else:
         logger.log(level, message, extra=fields)
 

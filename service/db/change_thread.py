@@ -7,7 +7,6 @@ A call must not wait in any other way for another call, and must be short, becau
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from functools import partial
@@ -99,8 +98,9 @@ class ChangeThread:
     def __init__(self) -> None:
         self._queue: SimpleQueue[_Submitted | Call] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._outcomes: deque[_Outcome] = deque()
-        self._is_delivery_due = False
+        self._lock = threading.Lock()
+        self._outcomes: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
+        """Those that are not delivered, by event loop of their callers."""
 
     async def run(self, function: Callable[[T], R], argument: T) -> R:
         """Call a function in the context of the caller. Does not end before the function, even if it is cancelled."""
@@ -125,18 +125,27 @@ class ChangeThread:
     def _call(self, function: Callable[[T], R], argument: T, future: "asyncio.Future[R]") -> None:
         try:
             outcome = _Outcome(future, function(argument), None)
+        except StopIteration as error:
+            # A future does not take it.
+            outcome = _Outcome(future, None, RuntimeError(f"the call raised {error!r}"))
         except BaseException as error:
             outcome = _Outcome(future, None, error)
-        self._outcomes.append(outcome)
-        if not self._is_delivery_due:
+        loop = future.get_loop()
+        with self._lock:
+            outcomes = self._outcomes.setdefault(loop, [])
+            outcomes.append(outcome)
+        if len(outcomes) == 1:
             # One wake-up of the event loop for the calls that end before it runs.
-            self._is_delivery_due = True
-            future.get_loop().call_soon_threadsafe(self._deliver)
+            try:
+                loop.call_soon_threadsafe(self._deliver, loop)
+            except RuntimeError:
+                # The loop is closed, and its calls have no caller.
+                self._outcomes.pop(loop, None)
 
-    def _deliver(self) -> None:
-        self._is_delivery_due = False
-        while self._outcomes:
-            future, result, error = self._outcomes.popleft()
+    def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            outcomes = self._outcomes.pop(loop, [])
+        for future, result, error in outcomes:
             if future.cancelled():
                 continue
             if error is None:

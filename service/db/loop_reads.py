@@ -131,7 +131,12 @@ class SqliteLoopReads:
 
     async def run(self, function: Callable[[], T]) -> T:
         if self._reader is None:
-            self._reader = await asyncio.to_thread(self._connect)
+            connection, reader = await asyncio.to_thread(self._connect)
+            if self._reader is None:
+                self._connection, self._reader = connection, reader
+            else:
+                # Another read was faster. The pool must not get a connection without a wait for locks.
+                connection.invalidate()
         token = READER.set(self._reader)
         try:
             return self._reader.run(function)
@@ -140,11 +145,11 @@ class SqliteLoopReads:
         finally:
             READER.reset(token)
 
-    def _connect(self) -> _SqliteReader:
-        self._connection = self._engine.raw_connection()
-        driver: sqlite3.Connection = self._connection.driver_connection
+    def _connect(self) -> tuple[Any, _SqliteReader]:
+        connection: Any = self._engine.raw_connection()
+        driver: sqlite3.Connection = connection.driver_connection
         driver.execute("PRAGMA busy_timeout=0")
-        return _SqliteReader(driver, self._statements)
+        return connection, _SqliteReader(driver, self._statements)
 
     async def close(self) -> None:
         if self._connection is not None:

@@ -263,12 +263,20 @@ async def run_in_slot(function: Callable[[T], R], argument: T) -> R:
     twice as long.
     """
     loop = asyncio.get_running_loop()
-    call = loop.run_in_executor(_THREADS, copy_context().run, function, argument)
+    call = loop.run_in_executor(_THREADS, copy_context().run, _call, function, argument)
     try:
         return await asyncio.shield(call)
     except asyncio.CancelledError:
         await asyncio.wait([call])
         raise
+
+
+def _call(function: Callable[[T], R], argument: T) -> R:
+    try:
+        return function(argument)
+    except StopIteration as error:
+        # A future does not take it.
+        raise RuntimeError(f"the call raised {error!r}") from error
 
 
 _THREADS = ThreadPoolExecutor(sum(RUNNING.values()), thread_name_prefix="frost-request")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
@@ -169,3 +170,21 @@ async def test_a_busy_database_fails_the_changes_that_waited_for_it(database: Da
     # The others were submitted before the second wait for the lock began.
     assert statements.count("BEGIN") <= 2
     assert await run_together(database, lambda: store(database, "a")) == ["a"]
+
+
+async def test_a_call_that_raises_stop_iteration_ends() -> None:
+    thread = ChangeThread()
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await thread.run(lambda _: next(iter(())), None)
+    assert await thread.run(lambda number: number + 1, 1) == 2
+
+
+def test_callers_of_several_event_loops_get_their_results() -> None:
+    thread = ChangeThread()
+
+    async def count(first: int) -> list[int]:
+        return list(await asyncio.gather(*(thread.run(lambda number: number + 1, first + each) for each in range(50))))
+
+    with ThreadPoolExecutor() as threads:
+        results = list(threads.map(lambda first: asyncio.run(count(first)), range(0, 400, 100)))
+    assert results == [[first + each + 1 for each in range(50)] for first in range(0, 400, 100)]

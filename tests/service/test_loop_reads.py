@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -289,3 +290,18 @@ def test_a_read_with_many_rules_runs_in_a_thread(platform: Counted, monkeypatch:
         monkeypatch.setattr(protected_route, "is_light", lambda _, is_light=is_light: is_light)
         assert platform.get(url, platform.key).status_code == 200
         assert len(functions) == threads
+
+
+def test_parallel_first_reads_leave_no_connection_without_a_wait_for_locks(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'platform.db'}")
+
+    async def read() -> None:
+        await asyncio.gather(*(database.loop_reads.run(lambda: None) for _ in range(8)))
+
+    asyncio.run(read())
+    with ExitStack() as stack:
+        connections = [stack.enter_context(database.engine.connect()) for _ in range(4)]
+        waits = {connection.exec_driver_sql("PRAGMA busy_timeout").scalar() for connection in connections}
+    assert waits == {10_000}
+    asyncio.run(database.loop_reads.close())
+    database.close()
