@@ -69,7 +69,7 @@ def test_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Ins
 
     def refuse(name: str) -> None:
         with pytest.raises(ApiError) as refused:
-            look_up(platform, Credential("api_key", tries[name]))
+            look_up(platform, Credential.of("api_key", tries[name]))
         words.add((refused.value.status_code, json.dumps(refused.value.body)))
 
     assert take_as_long(refuse, tries, 1_700)
