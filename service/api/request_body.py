@@ -82,8 +82,8 @@ async def parse_body(request: Request, parse: Callable[[bytes], T]) -> T:
 
 def require_json(request: Request) -> None:
     """Raise 415 for another content type."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
+    media_type = next((value for name, value in request.scope["headers"] if name == b"content-type"), b"")
+    if media_type.partition(b";")[0].strip().lower() != b"application/json":
         raise ApiError(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
 
 

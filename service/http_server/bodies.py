@@ -17,6 +17,7 @@ from service.settings import MEBIBYTE, Limits
 
 MAX_SMALL_BODY_BYTES = 16 * 1024
 KNOWN_ADDRESS_SECONDS = 3600.0
+REFRESH_SECONDS = 1.0
 MAX_KNOWN_ADDRESSES = 10_000
 MAX_WAITING_BODIES = 256
 MAX_WAITING_BODIES_PER_SENDER = 15
@@ -114,7 +115,9 @@ class KnownAddresses:
         self._until: LruCache[str, float] = LruCache(MAX_KNOWN_ADDRESSES)
 
     def add(self, address: str) -> None:
-        self._until[address] = self._clock() + KNOWN_ADDRESS_SECONDS
+        now, until = self._clock(), self._until.peek(address)
+        if until is None or until - now < KNOWN_ADDRESS_SECONDS - REFRESH_SECONDS:
+            self._until[address] = now + KNOWN_ADDRESS_SECONDS
 
     def __contains__(self, address: str) -> bool:
         until = self._until.peek(address)
