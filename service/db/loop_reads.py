@@ -131,19 +131,24 @@ class SqliteLoopReads:
 
     async def run(self, function: Callable[[], T]) -> T:
         if self._reader is None:
-            connection, reader = await asyncio.to_thread(self._connect)
-            if self._reader is None:
-                self._connection, self._reader = connection, reader
-            else:
-                # Another read was faster. The pool must not get a connection without a wait for locks.
-                connection.invalidate()
-        token = READER.set(self._reader)
+            self._keep(*await asyncio.to_thread(self._connect))
+        reader = self._reader
+        assert reader is not None
+        token = READER.set(reader)
         try:
-            return self._reader.run(function)
+            return reader.run(function)
         except sqlite3.Error as error:
             raise NotPreparedError from error
         finally:
             READER.reset(token)
+
+    def _keep(self, connection: Any, reader: _SqliteReader) -> None:
+        """Keep the connection of the first read. Parallel first reads open several."""
+        if self._reader is None:
+            self._connection, self._reader = connection, reader
+        else:
+            # The pool must not get a connection without a wait for locks.
+            connection.invalidate()
 
     def _connect(self) -> tuple[Any, _SqliteReader]:
         connection: Any = self._engine.raw_connection()
