@@ -31,6 +31,9 @@ def demo(request: pytest.FixtureRequest, demo_url: DemoUrl, tmp_path_factory: py
     opened.close()
 
 
+TRIES = 20
+
+
 def question(subject: dict[str, str], action: str, instance: str | None) -> dict[str, Any]:
     resource = {"type": "instance", "id": instance} if instance else {"type": "instance"}
     return {"subject": subject, "action": {"name": action}, "resource": resource}
@@ -55,12 +58,15 @@ def test_a_refusal_costs_the_same_for_unknown_ids(demo: Demo, kind: str, missing
     execute(demo.platform.database, tables.policy_attachments.delete())
     statements = []
     for request in (body, body | other, body):
-        demo.asked("/access/v1/evaluation", body)  # The caller is cached.
-        demo.platform.subjects = SubjectCache()
-        if is_cached:
-            demo.asked("/access/v1/evaluation", request)
-        demo.forget()
-        assert demo.asked("/access/v1/evaluation", request)["decision"] is False
+        for _ in range(TRIES):
+            demo.asked("/access/v1/evaluation", body)  # The caller is cached.
+            demo.platform.subjects = SubjectCache()
+            if is_cached:
+                demo.asked("/access/v1/evaluation", request)
+            demo.forget()
+            assert demo.asked("/access/v1/evaluation", request)["decision"] is False
+            if len(demo.without_leases()) == len(demo.statements):
+                break  # Otherwise the request renewed a lease in a thread, which takes more statements.
         statements.append(demo.without_leases())
     assert statements[0] == statements[1] == statements[2]
     assert len([one for one in statements[0] if "resources" in one]) == 1
@@ -96,8 +102,11 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
     demo.asked("/access/v1/evaluation", body | {"resource": subject})
     for some in (ids[:1], ids):
         evaluations = [{"resource": {"type": "instance", "id": one}} for one in some]
-        demo.forget()
-        demo.asked("/access/v1/evaluations", body | {"evaluations": evaluations})
+        for _ in range(TRIES):
+            demo.forget()
+            demo.asked("/access/v1/evaluations", body | {"evaluations": evaluations})
+            if len(demo.without_leases()) == len(demo.statements):
+                break
         costs.append(len(demo.without_leases()))
     assert len(ids) == 10
     assert costs == [cached_cost(demo)] * 2
