@@ -131,6 +131,12 @@ async def test_a_refused_save_keeps_the_draft_and_the_same_set_leaves_nothing_to
     finally:
         set_role("owner", own)
     assert stored(own) == BEGIN
+    await ui.press("r")  # the role may have been read while it was another
+    workspace = ui.app.workspace
+    await ui.until(
+        lambda: not workspace._refresh._loading.running and (workspace.tenant or {}).get("role") == "owner",
+        "the role of an owner",
+    )
     await ui.press("w", shows="Save default tags?")
     store(own, EDITED)
     await ui.answer("y", to="Save default tags?", toast="No changes to save: the stored version", gone="Not saved")
