@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer
@@ -33,8 +35,12 @@ class Wire(BaseModel):
         alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True, defer_build=True
     )
 
-    def wire(self) -> dict[str, Any]:
+    def wire(self) -> Mapping[str, Any]:
         """Return the JSON object with wire names; members that were not set are left out."""
+        return self._wire
+
+    @cached_property
+    def _wire(self) -> dict[str, Any]:
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

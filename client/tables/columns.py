@@ -6,9 +6,17 @@ configuration file. Cells are unescaped text from the platform: pass them throug
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 Record = Mapping[str, Any]
+"""A JSON object of the API, which the columns read."""
+
+
+def record_of(row: object) -> Record:
+    """Return the JSON object of a row: a model of the client, an object with such a method `wire`, or a mapping."""
+    wire: Callable[[], Record] | None = getattr(row, "wire", None)
+    return cast("Record", row) if wire is None else wire()
+
 
 UNKNOWN = "—"
 """Cell of an unknown value; unknown is not 0."""

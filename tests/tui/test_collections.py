@@ -14,7 +14,7 @@ from client.tables.columns import Record
 from client.tables.iam import GROUP, POLICY
 from tests.tui.tasks import Tasks
 from tui.state import loaders
-from tui.state.list_store import KEPT, Collections, Rows
+from tui.state.list_store import KEPT, Collections, RecordList
 from tui.state.refresh import lists_of
 
 ONE, OTHER = "tenant-1", "tenant-2"
@@ -51,7 +51,7 @@ class Slow(Tasks):
         for _ in range(20):
             await asyncio.sleep(0)
 
-    async def read_pages(self, *pages: Page, let: int, quiet: bool = False) -> Rows:
+    async def read_pages(self, *pages: Page, let: int, quiet: bool = False) -> RecordList:
         """Read a list of the first tenant that has these pages, and deliver some of them."""
         self.pages[ONE] = list(pages)
         rows = self.lists.read("groups", ONE, quiet=quiet)

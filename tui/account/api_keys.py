@@ -1,7 +1,7 @@
 """The user's API keys in all tenants. Revocations and deletions are confirmed, with No as the default."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
@@ -23,7 +23,7 @@ NAMED = 4
 """Maximum number of keys listed by name in a confirmation."""
 
 
-async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
+async def revoke(screen: RemoteListScreen[Any], chosen: Sequence[Record]) -> None:
     keys = [key for key in chosen if key_tables.active(key)]
     if not keys:
         subject = "the key is" if len(chosen) == 1 else "the keys are"
@@ -40,7 +40,7 @@ async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     await _change_each(screen, keys, change, "Revoked", "revoking an API key")
 
 
-async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
+async def delete(screen: RemoteListScreen[Any], chosen: Sequence[Record]) -> None:
     keys = list(chosen)
     effect = "deletes the key permanently, with its memberships and attachments; its next request is denied"
     if not await _confirm(screen, keys, "Delete", effect):
@@ -53,7 +53,7 @@ async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     await _change_each(screen, keys, change, "Deleted", "deleting an API key")
 
 
-async def _confirm(screen: RemoteListScreen, keys: Sequence[Record], verb: str, effect: str) -> bool:
+async def _confirm(screen: RemoteListScreen[Any], keys: Sequence[Record], verb: str, effect: str) -> bool:
     one = len(keys) == 1
     facts = _facts_of_one(keys[0]) if one else _facts_of_several(keys)
     facts.append(("Effect", effect if one else f"each: {effect}"))
@@ -83,7 +83,7 @@ def _facts_of_several(keys: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 async def _change_each(
-    screen: RemoteListScreen,
+    screen: RemoteListScreen[Any],
     keys: Sequence[Record],
     change: Callable[[Record], Awaitable[None]],
     did: str,

@@ -113,7 +113,7 @@ class NewSecret(Dialog[None]):
             self.action_cancel()
 
 
-class KeyForms(RemoteListScreen):
+class KeyForms(RemoteListScreen[Record]):
     """A screen with key forms. An open form is updated when the scopes are loaded."""
 
     _form: KeyForm | None = None

@@ -241,7 +241,7 @@ def _first_missing(lacks: Sequence[str]) -> str:
     return f"{lacks[0] if lacks else 'all of it'}{' and more' if len(lacks) > 1 else ''}"
 
 
-class ScopeList(RecordTable):
+class ScopeList(RecordTable[Record]):
     """Space or Enter selects a scope. A scope that the role lacks is refused with `Refused`."""
 
     class Refused(Message):

@@ -96,7 +96,7 @@ class Profile(Static):
         )
 
 
-class Account(ListScreen):
+class Account(ListScreen[Record]):
     """Profile and organizations, both from the identity response."""
 
     NAME = "account"
@@ -220,7 +220,7 @@ def _role_text(record: Record) -> str:
     return "create and rename tenants" if record.get("role") in MAY_CREATE else "not create tenants"
 
 
-class Sessions(RemoteListScreen):
+class Sessions(RemoteListScreen[Record]):
     """Sessions on all devices. API keys have no session and remain valid when sessions end."""
 
     NAME = "sessions"

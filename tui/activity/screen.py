@@ -160,7 +160,7 @@ NOT_YOURS = {
 }
 
 
-class Entries(RemoteListScreen):
+class Entries(RemoteListScreen[Record]):
     """Audit entries, newest first. The cursor remains on its entry, or on top."""
 
     KIND = ACTIVITY
@@ -311,7 +311,7 @@ class Activity(Entries):
             self.post_message(Navigate("organization-activity", subject))
 
 
-class ActivityOf(Entries, ChildListScreen):
+class ActivityOf(Entries, ChildListScreen[Record]):
     """Activity on one target. The subject is its kind and id, such as `policy:ID`."""
 
     NAME = "activity-of"
@@ -322,7 +322,7 @@ class ActivityOf(Entries, ChildListScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
 
 
-class OrganizationActivity(Entries, ChildListScreen):
+class OrganizationActivity(Entries, ChildListScreen[Record]):
     """Activity in an organization outside of its tenants. The subject is the organization."""
 
     NAME = "organization-activity"

@@ -18,7 +18,7 @@ from tui.widgets.form import Field, Form, show_until_saved
 from tui.widgets.record_table import Tones
 
 
-class Contexts(ListScreen):
+class Contexts(ListScreen[Record]):
     """Contexts of the config file. Listing and editing them sends no requests to a platform."""
 
     NAME = "contexts"

@@ -26,14 +26,14 @@ from tui.default_tags.apply_text import (
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
-from tui.state.list_store import Rows
+from tui.state.list_store import RecordList
 from tui.state.refresh import RUNS
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class ApplyPreview(ChildListScreen):
+class ApplyPreview(ChildListScreen[Record]):
     """Not refreshed automatically, because the platform examines every resource for it."""
 
     NAME = "apply-preview"
@@ -119,7 +119,7 @@ class ApplyPreview(ChildListScreen):
 STATES = {"completed": "good", "failed": "bad", "cancelled": "bad", "running": "warning", "pending": "warning"}
 
 
-class ApplyRuns(ChildListScreen):
+class ApplyRuns(ChildListScreen[Record]):
     """At most ten runs: the platform does not remember the changes of older ones."""
 
     NAME = "apply-runs"
@@ -184,7 +184,7 @@ def kind_text(record: Record) -> str:
     return f"{record.get('kind', 'apply')}{', undone' if record.get('undoneBy') else ''}"
 
 
-class Untouched(ChildListScreen):
+class Untouched(ChildListScreen[Record]):
     """The subject is a run id or, for a preview, `{"preview": SUBJECT}` as JSON with the subject of the preview."""
 
     NAME = "untouched"
@@ -209,7 +209,7 @@ class Untouched(ChildListScreen):
         return str(json.loads(self.subject.id)["preview"])
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RecordList[Any]:
         if (preview := self.previewed) is not None:
             return self.workspace.collections.rows("apply preview", self.tenant_id, preview)
         return super().rows

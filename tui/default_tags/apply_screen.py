@@ -21,7 +21,7 @@ from tui.default_tags.dialogs import ListingConfirm
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
-from tui.state.list_store import Rows
+from tui.state.list_store import RecordList
 from tui.state.refresh import RUNS
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LONGEST_TAGS = 300
 
 
-async def apply(screen: "RemoteListScreen") -> None:
+async def apply(screen: "RemoteListScreen[Any]") -> None:
     """Confirm an apply with a preview, start it and show it. If a run is open, offer to follow it."""
     workspace, tenant_id = screen.workspace, screen.tenant_id
     if workspace.applies.goes_on(tenant_id):
@@ -57,7 +57,7 @@ async def apply(screen: "RemoteListScreen") -> None:
         await _start(screen, workspace.applies.start(tenant_id), "applying default tags")
 
 
-async def undo(screen: "RemoteListScreen", run: Record) -> None:
+async def undo(screen: "RemoteListScreen[Any]", run: Record) -> None:
     """Confirm the undo of a run with a preview, start it and show it."""
     workspace, tenant_id, run_id = screen.workspace, screen.tenant_id, str(run["runId"])
     if workspace.applies.goes_on(tenant_id):
@@ -76,7 +76,7 @@ async def undo(screen: "RemoteListScreen", run: Record) -> None:
         await _start(screen, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
 
 
-async def offer_running_apply(screen: "RemoteListScreen", *, own: bool = True) -> None:
+async def offer_running_apply(screen: "RemoteListScreen[Any]", *, own: bool = True) -> None:
     """Offer to follow the open run and, if `own`, to start another apply after it."""
     applies, tenant_id = screen.workspace.applies, screen.tenant_id
     run = applies.of(tenant_id)
@@ -95,13 +95,13 @@ async def offer_running_apply(screen: "RemoteListScreen", *, own: bool = True) -
         show(screen)
 
 
-def show(screen: "RemoteListScreen", run_id: str = "", filter_line: str | None = None) -> None:
+def show(screen: "RemoteListScreen[Any]", run_id: str = "", filter_line: str | None = None) -> None:
     """Show the run with this id, or the newest run of the tenant. `filter_line` is the initial filter."""
     subject = Subject(screen.tenant_id, run_id, screen.workspace.name_of(screen.tenant_id))
     screen.post_message(Navigate("apply", subject, filter_line))
 
 
-async def _start(screen: "RemoteListScreen", request: Any, lasting: str) -> None:
+async def _start(screen: "RemoteListScreen[Any]", request: Any, lasting: str) -> None:
     tenant_id = screen.tenant_id
     try:
         await request
@@ -146,7 +146,7 @@ TICK_SECONDS = 1.0
 """Repaint interval of the elapsed time of an open run."""
 
 
-class Apply(ChildListScreen):
+class Apply(ChildListScreen[Record]):
     """The newest run of the tenant, or the run of the subject."""
 
     NAME = "apply"
@@ -180,7 +180,7 @@ class Apply(ChildListScreen):
         return self.workspace.tag_drafts.of(self.tenant_id)
 
     @property
-    def runs(self) -> Rows:
+    def runs(self) -> RecordList[Any]:
         return self.workspace.collections.rows(RUNS, self.tenant_id)
 
     @property
@@ -193,7 +193,7 @@ class Apply(ChildListScreen):
         return str(self.runs.records[0]["runId"]) if self.runs.records else ""
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RecordList[Any]:
         return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.run_id)
 
     @property

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -67,7 +67,7 @@ TONES: Tones = {
 }
 
 
-class DefaultTags(RemoteListScreen):
+class DefaultTags(RemoteListScreen[Record]):
     """Rows are the tags of the draft, including removed ones."""
 
     NAME = "default-tags"
@@ -131,7 +131,7 @@ class DefaultTags(RemoteListScreen):
             key = self.frame.keys.label("default-tags.discard")
             self.frame.toast(f"Draft of {time_text(saved_at)} restored · {key} to discard")
 
-    def count_text(self, view: RecordView) -> str:
+    def count_text(self, view: RecordView[Any]) -> str:
         draft = self.draft
         count = f"{len(draft.tags)}/{MOST} tags" if draft is not None else super().count_text(view)
         return f"{len(view)} shown · {count}" if view.filter else count

@@ -1,7 +1,7 @@
 """The stored versions of default tags: save a draft as the next one, and the history."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
@@ -53,7 +53,7 @@ EFFECT = "new resources get these tags within 30 s; existing resources keep thei
 STALE = "STALE_VERSION"
 
 
-async def save(screen: "RemoteListScreen") -> None:
+async def save(screen: "RemoteListScreen[Any]") -> None:
     """Save the draft. If another set was stored since the draft began, let the user merge or overwrite it."""
     tenant_id, draft = screen.tenant_id, screen.draft
     if draft is None:
@@ -89,7 +89,9 @@ async def save(screen: "RemoteListScreen") -> None:
         return
 
 
-async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: int, now: Mapping[str, str]) -> None:
+async def put_back(
+    screen: "RemoteListScreen[Any]", tags: Mapping[str, str], newest: int, now: Mapping[str, str]
+) -> None:
     """Store a former set again unless a version newer than `newest` exists. `now` is the set it replaces."""
     tenant_id = screen.tenant_id
     if not await confirm_difference(screen, "Restore this version?", now, tags, yes="Restore"):
@@ -107,7 +109,7 @@ async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: 
 
 
 async def confirm_difference(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     question: str,
     before: Mapping[str, str],
     after: Mapping[str, str],
@@ -131,13 +133,13 @@ async def confirm_difference(
     )
 
 
-def _is_outdated(screen: "RemoteListScreen", draft: TagDraft) -> bool:
+def _is_outdated(screen: "RemoteListScreen[Any]", draft: TagDraft) -> bool:
     """Return whether a version newer than the base of the draft is loaded."""
     stored = screen.rows.records[0] if screen.rows.records else {}
     return int(stored.get("version") or 0) > (draft.version or 0)
 
 
-async def _resolve_conflict(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
+async def _resolve_conflict(screen: "RemoteListScreen[Any]", draft: TagDraft) -> str | None:
     """Show the conflict with the newer stored set and rebase the draft as chosen.
 
     Return `merge` or `overwrite`; None if the draft is left unchanged or equals the stored set.
@@ -175,7 +177,7 @@ def _by(version: TagVersion | None) -> str:
 
 
 def _update_draft(
-    screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False
+    screen: "RemoteListScreen[Any]", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False
 ) -> None:
     """Update draft and list with the stored set. After an `own` save, the draft retains only later edits."""
     drafts = screen.workspace.tag_drafts
@@ -187,13 +189,13 @@ def _update_draft(
     screen.workspace.refresh()
 
 
-def _put(screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
+def _put(screen: "RemoteListScreen[Any]", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
     record = {"id": tenant_id, "tags": stored.record.tags, "version": stored.version}
     screen.workspace.collections.put("default tags", tenant_id, record)
 
 
 def _offer_undo(
-    screen: "RemoteListScreen", tenant_id: str, before: Mapping[str, str], stored: "Versioned[DefaultTags]"
+    screen: "RemoteListScreen[Any]", tenant_id: str, before: Mapping[str, str], stored: "Versioned[DefaultTags]"
 ) -> None:
     changes = difference(before, stored.record.tags)
 
@@ -213,7 +215,7 @@ def _changes_text(changes: TagChanges) -> str:
     return ", ".join(f"{len(keys)} {change}" for keys, change in counts if keys)
 
 
-class TagVersions(ChildListScreen):
+class TagVersions(ChildListScreen[Record]):
     """Versions of the set, newest first. `►` marks the current one."""
 
     NAME = "tag-versions"

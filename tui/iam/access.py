@@ -23,7 +23,7 @@ def who_on(operation: str, target: str, tenant_id: str) -> Navigate:
     return Navigate("who", Subject(tenant_id, f"{operation} {target}", f"{operation} on {target}"))
 
 
-class Catalogue(RemoteListScreen):
+class Catalogue(RemoteListScreen[Record]):
     """Operations of the platform, read once and then only on refresh or after a failure."""
 
     NAME = "catalogue"
@@ -92,7 +92,7 @@ ACCESS_TEXTS = {
 }
 
 
-class Access(ChildListScreen):
+class Access(ChildListScreen[Record]):
     """Operations of a principal, without those that no grant allows."""
 
     NAME = "access"
@@ -156,7 +156,7 @@ def deciding_grants(record: Record) -> Sequence[Mapping[str, Any]]:
     return decisive
 
 
-class Who(ChildListScreen):
+class Who(ChildListScreen[Record]):
     """Principals that may perform an operation."""
 
     NAME = "who"

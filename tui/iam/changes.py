@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def confirm_effect(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     question: str,
     facts: list[tuple[str, str]],
     changes: Sequence[Change],
@@ -36,7 +36,7 @@ async def confirm_effect(
 
 
 async def show_form(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     title: str,
     before: Mapping[str, str],
     save: Callable[[Mapping[str, str]], Awaitable[None]],
@@ -103,7 +103,7 @@ def stale_text(error: FrostError, before: Record | None = None, newer: Record | 
 
 
 async def edit_texts(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     title: str,
     record: Record,
     *,
@@ -143,7 +143,7 @@ async def edit_texts(
 
 
 async def delete(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     record: Record,
     noun: str,
     facts: list[tuple[str, str]],
@@ -172,7 +172,7 @@ async def delete(
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-async def add_members(screen: "RemoteListScreen", group: Record) -> None:
+async def add_members(screen: "RemoteListScreen[Any]", group: Record) -> None:
     """Pick keys and identities, confirm the effect, and add them to a group."""
     group_id = str(group["id"])
     members = await pick_members(screen, f"Add members to {group['name']}", group_id)
@@ -180,13 +180,13 @@ async def add_members(screen: "RemoteListScreen", group: Record) -> None:
         await _change_members(screen, group, members, is_added=True)
 
 
-async def remove_members(screen: "RemoteListScreen", group: Record, members: Sequence[Record]) -> None:
+async def remove_members(screen: "RemoteListScreen[Any]", group: Record, members: Sequence[Record]) -> None:
     """Confirm the effect and remove members from a group."""
     await _change_members(screen, group, members, is_added=False)
 
 
 async def _change_members(
-    screen: "RemoteListScreen", group: Record, members: Sequence[Record], *, is_added: bool
+    screen: "RemoteListScreen[Any]", group: Record, members: Sequence[Record], *, is_added: bool
 ) -> None:
     tenant_id, group_id, ask = screen.tenant_id, str(group["id"]), screen.workspace.ask
 
@@ -213,18 +213,18 @@ async def _change_members(
 # --- attachments -----------------------------------------------------------------------------------------------------
 
 
-async def attach(screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record]) -> None:
+async def attach(screen: "RemoteListScreen[Any]", policy: Record, attachees: Sequence[Record]) -> None:
     """Confirm the effect and attach a policy."""
     await _change_attachments(screen, policy, attachees, is_attached=True)
 
 
-async def detach(screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record]) -> None:
+async def detach(screen: "RemoteListScreen[Any]", policy: Record, attachees: Sequence[Record]) -> None:
     """Confirm the effect and detach a policy."""
     await _change_attachments(screen, policy, attachees, is_attached=False)
 
 
 async def _change_attachments(
-    screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record], *, is_attached: bool
+    screen: "RemoteListScreen[Any]", policy: Record, attachees: Sequence[Record], *, is_attached: bool
 ) -> None:
     tenant_id, policy_id, ask = screen.tenant_id, str(policy["id"]), screen.workspace.ask
 
@@ -272,7 +272,7 @@ def _name(record: Record) -> str:
 
 
 def _offer_undo(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     changed: Sequence[Record],
     revert: Callable[[Record], Awaitable[Any]],
     text: str,

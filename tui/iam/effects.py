@@ -156,7 +156,7 @@ class EffectConfirm(Confirm):
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
-            table = RecordTable(EFFECT, tones={"status": _tone})
+            table: RecordTable[Record] = RecordTable(EFFECT, tones={"status": _tone})
             table.can_focus = False
             table.styles.height = len(self.effect.principals) + 1
             yield table

@@ -19,7 +19,7 @@ from tui.widgets.policy_text import kind_text, names
 from tui.widgets.record_table import Tones
 
 
-class Groups(RemoteListScreen):
+class Groups(RemoteListScreen[Record]):
     """Groups, with members and policies in the details. Enter opens the members."""
 
     NAME = "groups"
@@ -144,7 +144,7 @@ def _counted_heading(title: str, count: object) -> str:
     return f"{title}  {count:,}" if isinstance(count, int) else title
 
 
-class Members(ChildListScreen):
+class Members(ChildListScreen[Record]):
     """Members of a group, with their states: a revoked key remains a member, without effect."""
 
     NAME = "members"

@@ -1,11 +1,11 @@
 """Pickers of members, attachees and policies. Each returns None if the user cancels."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from client.tables.columns import Column, Kind, Record, fields
 from client.tables.iam import POLICY
-from tui.state.list_store import Rows
+from tui.state.list_store import RecordList
 from tui.widgets.picker import Picker
 from tui.widgets.policy_text import kind_text
 from tui.widgets.record_table import Tones
@@ -34,7 +34,7 @@ _TONES: Tones = {
 }
 
 
-async def pick_members(screen: "RemoteListScreen", title: str, group_id: str) -> Sequence[Record] | None:
+async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: str) -> Sequence[Record] | None:
     """Pick keys and identities that are not in the group."""
     principals, members = _rows(screen, "principals"), _rows(screen, "members", group_id)
     return await screen.pick(
@@ -50,7 +50,7 @@ async def pick_members(screen: "RemoteListScreen", title: str, group_id: str) ->
     )
 
 
-async def pick_attachees(screen: "RemoteListScreen", policy: Record) -> Sequence[Record] | None:
+async def pick_attachees(screen: "RemoteListScreen[Any]", policy: Record) -> Sequence[Record] | None:
     """Pick groups, keys and identities that the policy is not attached to."""
     policy_id = str(policy["id"])
     groups, principals = _rows(screen, "groups"), _rows(screen, "principals")
@@ -73,7 +73,7 @@ async def pick_attachees(screen: "RemoteListScreen", policy: Record) -> Sequence
 
 
 async def pick_policies(
-    screen: "RemoteListScreen", title: str, group_id: str, *, attached: bool
+    screen: "RemoteListScreen[Any]", title: str, group_id: str, *, attached: bool
 ) -> Sequence[Record] | None:
     """Pick one policy that is attached to a group or, with `attached=False`, is not."""
     every, current = _rows(screen, "policies"), _rows(screen, "policies of", f"group:{group_id}")
@@ -100,11 +100,11 @@ async def pick_policies(
     )
 
 
-def _rows(screen: "RemoteListScreen", name: str, subject: str = "") -> Rows:
+def _rows(screen: "RemoteListScreen[Any]", name: str, subject: str = "") -> RecordList[Any]:
     return screen.workspace.collections.rows(name, screen.tenant_id, subject)
 
 
-def _without(records: Sequence[Record], current: Rows) -> list[Record]:
+def _without(records: Sequence[Record], current: RecordList[Any]) -> list[Record]:
     """Return the records that are not in `there`: groups first, then by name."""
     keys = {record["key"] for record in current.records}
     left = [record for record in records if record["key"] not in keys]
@@ -122,7 +122,7 @@ def _as_attachee(group: Record) -> Record:
     }
 
 
-def _empty(lists: Sequence[Rows], text: str) -> Callable[[], str]:
+def _empty(lists: Sequence[RecordList[Any]], text: str) -> Callable[[], str]:
     def empty() -> str:
         failed = next((rows.error for rows in lists if rows.state == "failed" and rows.error is not None), None)
         if failed is not None:

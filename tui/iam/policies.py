@@ -21,7 +21,7 @@ from tui.widgets.policy_text import document_text, kind_text, names, rules
 from tui.widgets.record_table import Tones
 
 
-class Policies(RemoteListScreen):
+class Policies(RemoteListScreen[Record]):
     """Policies of a tenant. Enter opens the editor, which evaluates a document before saving."""
 
     NAME = "policies"
@@ -159,7 +159,7 @@ def _author_text(record: Record) -> str:
     return f"{_author_name(record)} (left)" if record.get("orphaned") else _author_name(record)
 
 
-class Attachments(ChildListScreen):
+class Attachments(ChildListScreen[Record]):
     """Groups, keys and identities that a policy is attached to."""
 
     NAME = "attachments"
@@ -225,7 +225,7 @@ class Attachments(ChildListScreen):
             await changes.detach(self, self.policy, attachees)
 
 
-class Versions(ChildListScreen):
+class Versions(ChildListScreen[Record]):
     """Versions of a policy, newest first. The newest is in force."""
 
     NAME = "versions"

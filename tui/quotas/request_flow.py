@@ -26,7 +26,7 @@ Fill = Callable[[QuotaForm], Awaitable[Any]]
 
 
 async def request(
-    screen: "RemoteListScreen", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = ""
+    screen: "RemoteListScreen[Any]", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = ""
 ) -> None:
     """Request another limit for the tenant. Above the limit without review, continue with the organization's limit."""
     tenant_id, resource_type = screen.tenant_id, str(quota["resourceType"])
@@ -70,7 +70,7 @@ async def request(
 
 
 async def request_of_organization(
-    screen: "RemoteListScreen",
+    screen: "RemoteListScreen[Any]",
     quota: Record,
     fill: Fill,
     *,
@@ -130,7 +130,7 @@ async def request_of_organization(
         _announce(screen, answer, name_text(own))
 
 
-async def _confirm_lower(screen: "RemoteListScreen", quota: Record, tenant: str, limit: int) -> bool:
+async def _confirm_lower(screen: "RemoteListScreen[Any]", quota: Record, tenant: str, limit: int) -> bool:
     """Confirm a lower limit. Default to No."""
     facts = [
         ("Quota", f"{name_text(quota)}  {quota['resourceType']}"),
@@ -142,7 +142,7 @@ async def _confirm_lower(screen: "RemoteListScreen", quota: Record, tenant: str,
     return await screen.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
 
 
-def _announce(screen: "RemoteListScreen", record: Record, title: str) -> None:
+def _announce(screen: "RemoteListScreen[Any]", record: Record, title: str) -> None:
     """Show the outcome of a request."""
     outcome = table.outcome_text(record, {str(record["resourceType"]): title})
     screen.frame.toast(f"{outcome}{', in review' if record.get('status') == 'pending' else ''}")

@@ -18,7 +18,7 @@ from tui.quotas.table import RowLayout, name_text
 from tui.shell import actions, keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, RunAction, Subject
-from tui.state.list_store import Rows
+from tui.state.list_store import RecordList
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 from tui.widgets.row_painting import GUTTER
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REQUESTS = "quota requests"
 
 
-class OfQuotas(RemoteListScreen):
+class OfQuotas(RemoteListScreen[Record]):
     """A list of quotas that marks pending requests. An open form is updated when the quotas change."""
 
     def __init__(self, workspace: "Workspace") -> None:
@@ -46,7 +46,7 @@ class OfQuotas(RemoteListScreen):
         raise NotImplementedError
 
     @property
-    def requests(self) -> Rows:
+    def requests(self) -> RecordList[Any]:
         return self.workspace.collections.rows(REQUESTS, self.tenant_id, self.organization_id)
 
     def records(self) -> Sequence[Record]:
@@ -193,7 +193,7 @@ class Quotas(OfQuotas):
         self.post_message(Navigate("requests", self.requests_subject()))
 
 
-class OrganizationQuotas(OfQuotas, ChildListScreen):
+class OrganizationQuotas(OfQuotas, ChildListScreen[Record]):
     """Opened from the quotas of a tenant. Not available with an API key."""
 
     NAME = "organization-quotas"
@@ -239,7 +239,7 @@ class OrganizationQuotas(OfQuotas, ChildListScreen):
         self.post_message(Navigate("requests", self.requests_subject()))
 
 
-class QuotaRequests(ChildListScreen):
+class QuotaRequests(ChildListScreen[Record]):
     """Opened from quotas. The subject is the organization; empty for an API key, which sees only tenant requests."""
 
     NAME = "requests"

@@ -105,7 +105,7 @@ class QuotaPlanner(Dialog[Need | None]):
         entry = LineInput(placeholder="instance=10 vcpu=40 ram=65536")
         entry.value = self._line
         yield entry
-        table = RecordTable(NEEDS, tones={"answer": lambda record: SIGNS[record["answer"]][1]})
+        table: RecordTable[Record] = RecordTable(NEEDS, tones={"answer": lambda record: SIGNS[record["answer"]][1]})
         table.can_focus = False
         yield table
         yield Static("", classes="planner--text", markup=False)

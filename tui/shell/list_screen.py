@@ -1,14 +1,14 @@
 """Base of all screens: a heading with the filter, a list, a detail pane, and the actions of a list."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
-from client.tables.columns import Column, Kind, Record
+from client.tables.columns import Column, Kind, record_of
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.routes import RunAction, Subject
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from tui.state.tag_draft import TagDraft
 
 
-class ListScreen(Row):
+T = TypeVar("T")
+"""A record: a model of the client, or a mapping."""
+
+
+class ListScreen(Row, Generic[T]):
     """A list of records of one kind. Subclasses define the kind, the records and their actions."""
 
     NAME: ClassVar[str]
@@ -87,7 +91,7 @@ class ListScreen(Row):
         """Return the text of an empty list."""
         return "No entries"
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> Sequence[T]:
         """Return the current records."""
         raise NotImplementedError
 
@@ -100,7 +104,7 @@ class ListScreen(Row):
         """Return the freshness of the list in words; empty if it is fresh."""
         return ""
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+    def detail(self, record: T) -> tuple[str, Sequence[Section]]:
         """Return title and sections of the detail pane."""
         raise NotImplementedError
 
@@ -117,7 +121,7 @@ class ListScreen(Row):
         """Move the cursor to a record."""
         self.table.select(record_id)
 
-    def count_text(self, view: RecordView) -> str:
+    def count_text(self, view: RecordView[Any]) -> str:
         """Return the number of records and of filtered records; empty while an empty list is incomplete."""
         if not view.total and not self.known:
             return ""
@@ -142,7 +146,7 @@ class ListScreen(Row):
     # Common to all screens
 
     @property
-    def table(self) -> RecordTable:
+    def table(self) -> RecordTable[T]:
         """The list."""
         return self.query_one(RecordTable)
 
@@ -152,9 +156,13 @@ class ListScreen(Row):
         return self.query_one(Heading)
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> T | None:
         """The record under the cursor."""
         return self.table.record if self.is_mounted else None
+
+    def id_of(self, record: T) -> str:
+        """Return the id of a record."""
+        return str(record_of(record)[self.KIND.id_key])
 
     def show(self) -> None:
         """Show the newest records in the list."""
@@ -226,7 +234,7 @@ class ListScreen(Row):
     @on(RecordTable.Opened)
     def _opened(self, event: RecordTable.Opened) -> None:
         if event.record is not None:
-            self.post_message(RunAction(self.PRIMARY, str(event.record[self.KIND.id_key])))
+            self.post_message(RunAction(self.PRIMARY, self.id_of(event.record)))
 
     @on(Heading.Filtered)
     def _filtered(self, event: Heading.Filtered) -> None:
@@ -287,7 +295,7 @@ class ListScreen(Row):
 
     def copies(self) -> Mapping[str, str]:
         """Return the texts of the copy menu by name, for the marked records or the selected one."""
-        records = self.table.selected_records
+        records = [record_of(record) for record in self.table.selected_records]
         if not records:
             return {}
         import json

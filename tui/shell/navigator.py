@@ -1,6 +1,7 @@
 """Navigation between screens: opening one, the history behind `[` and `]`, and Esc from an inner screen."""
 
 from functools import partial
+from typing import Any
 
 from textual import on
 from textual.screen import Screen
@@ -23,7 +24,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
     def __init__(self, workspace: Workspace, keys: Keys) -> None:
         super().__init__()
         self.workspace = workspace
-        self.current: ListScreen | None = None
+        self.current: ListScreen[Any] | None = None
         self.history = History()
         self.keys = keys
         self.trail: tuple[View, ...] = ()
@@ -52,12 +53,12 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         """Switch to a tenant. The view does not change."""
         raise NotImplementedError
 
-    def make(self, name: str) -> ListScreen:
+    def make(self, name: str) -> ListScreen[Any]:
         """Create a screen."""
-        screen: ListScreen = load(routes.BY_NAME[name].path)(self.workspace)
+        screen: ListScreen[Any] = load(routes.BY_NAME[name].path)(self.workspace)
         return screen
 
-    async def open(self, name: str, subject: Subject | None = None) -> ListScreen:
+    async def open(self, name: str, subject: Subject | None = None) -> ListScreen[Any]:
         """Show a screen and create it on the first visit. An inner one shows the contents of `subject`."""
         screen = next(iter(self.query(f"#screen-{name}").results(ListScreen)), None)
         if screen is None:

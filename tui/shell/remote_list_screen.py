@@ -2,22 +2,22 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from client.errors import FrostError
-from client.tables.columns import Record, kind_and_id
+from client.tables.columns import kind_and_id, record_of
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
-from tui.shell.list_screen import ListScreen
+from tui.shell.list_screen import ListScreen, T
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, Subject
-from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, Rows
+from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList
 from tui.state.refresh import REFRESH
 from tui.widgets.picker import Picker
 
 
-class RemoteListScreen(ListScreen):
+class RemoteListScreen(ListScreen[T]):
     """A screen with one list of tui/state/loaders.py."""
 
     LIST_NAME: ClassVar[str]
@@ -33,7 +33,7 @@ class RemoteListScreen(ListScreen):
     """The reason to show for that."""
     OF_TENANT: ClassVar[bool] = True
     """Whether the list belongs to a tenant, so that one must be in use."""
-    _shown_records: Sequence[Record] | None = None
+    _shown_records: Sequence[T] | None = None
     _picker: Picker | None = None
     _pending_selection = ""  # id of a record to select once it is loaded
 
@@ -45,7 +45,7 @@ class RemoteListScreen(ListScreen):
         return self.workspace.tenant_id
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RecordList[T]:
         """The loaded part of the list."""
         return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
 
@@ -55,7 +55,7 @@ class RemoteListScreen(ListScreen):
             return sentence(self.UNAVAILABLE_TEXT)
         return "" if self.tenant_id or not self.OF_TENANT else "No tenant selected. Choose one in Tenants."
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> Sequence[T]:
         return () if self.unavailable_reason() else self.rows.records
 
     @property
@@ -79,7 +79,7 @@ class RemoteListScreen(ListScreen):
         key = self.frame.keys.label(self.EMPTY_ACTION)
         return f"{self.EMPTY_TEXT} {key}: {BY_ID[self.EMPTY_ACTION].title}" if key else self.EMPTY_TEXT
 
-    def related(self, name: str, subject: str, tenant_id: str = "") -> Rows:
+    def related(self, name: str, subject: str, tenant_id: str = "") -> RecordList[Any]:
         """Return a list of a record. An unread list is read after the cursor has rested on the record."""
         tenant = tenant_id or self.tenant_id
         rows = self.workspace.collections.rows(name, tenant, subject)
@@ -102,7 +102,7 @@ class RemoteListScreen(ListScreen):
 
     def changed(self, topic: str) -> None:
         if topic == "context" and self.record is not None:  # the rows are loaded again, maybe for another person
-            self._pending_selection = str(self.record[self.KIND.id_key])
+            self._pending_selection = self.id_of(self.record)
         if topic in ("tenant", "context", "identity"):
             self._follow()
         elif topic == REFRESH and self.display:
@@ -131,11 +131,11 @@ class RemoteListScreen(ListScreen):
                 tenant, subject = self.tenant_of(record), self.related_key(name, record)
                 self.workspace.collections.read(name, tenant, subject, quiet=True, rest=REST_SECONDS)
 
-    def related_key(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: T) -> str:
         """Return the subject of a list of a record."""
-        return str(record["id"])
+        return str(record_of(record)["id"])
 
-    def tenant_of(self, record: Record) -> str:
+    def tenant_of(self, record: T) -> str:
         """Return the tenant of a record."""
         return self.tenant_id
 
@@ -169,7 +169,7 @@ class RemoteListScreen(ListScreen):
         assert isinstance(self.screen, Navigator)
         return self.screen
 
-    async def named(self, argument: str) -> Record | None:
+    async def named(self, argument: str) -> T | None:
         """Return the record with this id or name; without an argument, the record under the cursor.
 
         Shows a warning and returns None if no record or several match.
@@ -177,10 +177,10 @@ class RemoteListScreen(ListScreen):
         if not argument or self.unavailable_reason():
             return self.record
         await self.rows.settled.wait()
-        key, records = self.KIND.id_key, self.records()
-        record = next((row for row in records if str(row[key]) == argument), None)
-        name = argument.casefold()
-        same = [row for row in records if str(row.get(self.KIND.name_key, "")).casefold() == name]
+        records = self.records()
+        record = next((row for row in records if self.id_of(row) == argument), None)
+        name, key = argument.casefold(), self.KIND.name_key
+        same = [row for row in records if str(record_of(row).get(key, "")).casefold() == name]
         if record is None and len(same) != 1:
             several = f"several {self.KIND.plural} are named {argument}: use the id"
             self.frame.toast(several if same else f"{self.KIND.name} not found: {argument}", "warning")
@@ -195,7 +195,7 @@ class RemoteListScreen(ListScreen):
 
     async def pick(
         self, picker: Picker, lists: Sequence[tuple[str, str]], *, reload: bool = True
-    ) -> Sequence[Record] | None:
+    ) -> Sequence[Any] | None:
         """Open a picker. Its lists (name, subject) are read again if `anew`; they may arrive while it is open."""
         self._picker = picker
         for name, subject in lists if reload else ():
@@ -215,7 +215,7 @@ class RemoteListScreen(ListScreen):
     def copies(self) -> Mapping[str, str]:
         """Return the texts without `key`, which only the screens use."""
         texts = dict(super().copies())
-        records = self.table.selected_records
+        records = [record_of(record) for record in self.table.selected_records]
         if records and self.KIND.id_key == "key":
             texts["id"] = "\n".join(kind_and_id(record)[1] for record in records)
             plain = [{name: value for name, value in record.items() if name != "key"} for record in records]
@@ -223,7 +223,7 @@ class RemoteListScreen(ListScreen):
         return texts
 
 
-class ChildListScreen(RemoteListScreen):
+class ChildListScreen(RemoteListScreen[T]):
     """A screen that shows the contents of a record of another screen. Esc returns there."""
 
     SHOWS_STATE: ClassVar[bool] = False
@@ -246,7 +246,7 @@ class ChildListScreen(RemoteListScreen):
 
     def state_of(self, key: str) -> str:
         """Return the state of a key or identity by `type:id`: active, revoked, expired, inert; empty if unknown."""
-        principals = self.workspace.collections.rows("principals", self.tenant_id).records
+        principals = map(record_of, self.workspace.collections.rows("principals", self.tenant_id).records)
         return str(next((principal["status"] for principal in principals if principal["key"] == key), ""))
 
     def title_for(self, name: str) -> str:
@@ -286,11 +286,14 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+R = TypeVar("R")
+
+
 async def each(
-    screen: RemoteListScreen, records: Sequence[Record], change: Callable[[Record], Awaitable[object]]
-) -> list[Record]:
+    screen: RemoteListScreen[Any], records: Sequence[R], change: Callable[[R], Awaitable[object]]
+) -> list[R]:
     """Change records one after another until the first error. Show that error and return the changed records."""
-    done: list[Record] = []
+    done: list[R] = []
     for record in records:
         try:
             await change(record)

@@ -255,8 +255,8 @@ class ContextState(ContextRequests):
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
         self._memory = self.state.of(self.context, self.endpoint)
-        self.me: dict[str, Any] | None = None
-        self.tenants: list[dict[str, Any]] = list(self._memory.tenants)
+        self.me: Record | None = None
+        self.tenants: list[Record] = list(self._memory.tenants)
         self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
         self.tenants_error = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
@@ -270,7 +270,7 @@ class ContextState(ContextRequests):
             self.read_only = f"the context {self.context} is read-only"
         return former
 
-    def identify(self, me: dict[str, Any]) -> str | None:
+    def identify(self, me: Record) -> str | None:
         """Set the principal. Return the name of the previous principal on this endpoint if it differs."""
         self.me = me
         former = self._caller

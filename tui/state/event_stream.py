@@ -1,7 +1,7 @@
 """The event streams of the program, one for each tenant with subscribers, and operations read at their signals."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +24,7 @@ class Spawn(Protocol):
 
 OpenStream = Callable[[str, "Listening"], AsyncIterator["Signal"]]
 """Yields the signals of a tenant without end. Calls its second argument when a stream opens or ends."""
-Watch = Callable[[str, str], AsyncIterator[dict[str, Any]]]
+Watch = Callable[[str, str], AsyncIterator[Mapping[str, Any]]]
 """Yields the operation with this tenant and id after each read, until its end."""
 
 
@@ -132,7 +132,7 @@ class EventStreams:
 
 def watch_operation(
     requests: "Requests", streams: EventStreams, resource_types: Collection[str], tenant_id: str, operation_id: str
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncIterator[Mapping[str, Any]]:
     """Yield an operation after each read, until its end. It is read at the signals about `resource_types`.
 
     Raises:
@@ -141,7 +141,7 @@ def watch_operation(
 
     from client.api import operations
 
-    async def read() -> dict[str, Any]:
+    async def read() -> Mapping[str, Any]:
         return (await requests.ask(operations.get(tenant_id, operation_id))).wire()
 
     return readings(read, partial(streams.signals, tenant_id, resource_types), is_final)

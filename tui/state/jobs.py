@@ -206,7 +206,7 @@ class Provisioning:
     ) -> None:
         self._watch, self._spawn = watch, spawn
         self._changed, self._ended = changed, ended
-        self._operations: dict[str, dict[str, Any]] = {}
+        self._operations: dict[str, Mapping[str, Any]] = {}
 
     def of(self, tenant_id: str) -> Mapping[str, Any] | None:
         """Return the operation of a tenant, as last read."""

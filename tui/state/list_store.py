@@ -7,10 +7,10 @@ list of members), so that a late response for another tenant is never shown. Rec
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from client.errors import Exit, FrostError
-from client.tables.columns import Record
+from client.tables.columns import record_of
 from client.text import safe
 from tui.state.refresh import SingleFlight
 
@@ -38,11 +38,15 @@ class Listed(NamedTuple):
     subject: str = ""
 
 
-class Rows:
-    """A list and its state."""
+T = TypeVar("T")
+"""A record: a model of the client, or a mapping."""
+
+
+class RecordList(Generic[T]):
+    """A list of records and its state."""
 
     def __init__(self) -> None:
-        self.records: Sequence[Record] = ()
+        self.records: Sequence[T] = ()
         self.state: Literal["unread", "reading", "fresh", "failed"] = "unread"
         self.known = False
         """Whether it was ever read completely."""
@@ -78,7 +82,9 @@ class Rows:
 class Reading:
     """A read of a list."""
 
-    def __init__(self, listed: Listed, rows: Rows, task: str, spawn: "Spawn", read: "Read", rest: float) -> None:
+    def __init__(
+        self, listed: Listed, rows: RecordList[Any], task: str, spawn: "Spawn", read: "Read", rest: float
+    ) -> None:
         self.listed, self.rows, self.task = listed, rows, task
         self.flight = SingleFlight(spawn, task, partial(read, self), rest=rest)
 
@@ -106,16 +112,16 @@ class Collections:
     ) -> None:
         self._requests, self._require_session = requests, require_session
         self._spawn, self._changed = spawn, changed
-        self._lists: dict[Listed, Rows] = {}
+        self._lists: dict[Listed, RecordList[Any]] = {}
         self._readings: dict[str, Reading] = {}
         """By the name of the background task. `_current` removes those that have ended."""
 
-    def rows(self, name: str, tenant_id: str, subject: str = "") -> Rows:
+    def rows(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
         """Return a list without a request."""
         listed = _list_key(name, tenant_id, subject)
         rows = self._lists.pop(listed, None)
         if rows is None:
-            rows = Rows()
+            rows = RecordList()
             rows.most = NEWEST if name in LOGS else 0
         self._lists[listed] = rows  # the most recent is last
         reading = {one.listed for one in self._current()}
@@ -134,7 +140,9 @@ class Collections:
         reading.rows.state = "unread"
         reading.rows.settled.set()
 
-    def read(self, name: str, tenant_id: str, subject: str = "", *, quiet: bool = False, rest: float = 0.0) -> Rows:
+    def read(
+        self, name: str, tenant_id: str, subject: str = "", *, quiet: bool = False, rest: float = 0.0
+    ) -> RecordList[Any]:
         """Read a list in the background; the old rows are shown until then. A running read of the list is not
         cancelled.
 
@@ -157,7 +165,7 @@ class Collections:
         reading.flight.request(urgent=not quiet)
         return rows
 
-    async def anew(self, name: str, tenant_id: str, subject: str = "") -> Rows:
+    async def anew(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
         """Read a list and wait for it. Its rows are valid only if its state is `fresh` then."""
         rows = self.rows(name, tenant_id, subject)
         rows.settled.clear()
@@ -221,11 +229,11 @@ class Collections:
             rows.state = "fresh" if error is None else "failed"
             rows.settled.set()
 
-    async def _pages(self, listed: Listed, rows: Rows) -> tuple[list[Record], bool]:
+    async def _pages(self, listed: Listed, rows: RecordList[Any]) -> tuple[list[Any], bool]:
         """Return the records, up to the limit of a log, and whether there may be more."""
         from tui.state.loaders import LOADERS, First  # after the first frame
 
-        records: list[Record] = []
+        records: list[Any] = []
         pages = LOADERS[listed.name](self._requests, listed.tenant_id, listed.subject)
         cut = False
         while not cut:
@@ -250,12 +258,12 @@ class Collections:
                     rows.state, rows.error = "failed", error
                     self._changed(other.name)
 
-    def _take(self, listed: Listed, rows: Rows, records: list[Record]) -> None:
+    def _take(self, listed: Listed, rows: RecordList[Any], records: list[Any]) -> None:
         if rows.records != records:
             rows.records = records
         self._changed(listed.name)
 
-    def _touch(self, name: str, tenant_id: str) -> Rows:
+    def _touch(self, name: str, tenant_id: str) -> RecordList[Any]:
         """Return the rows for a local change. A running read is repeated."""
         rows = self.rows(name, tenant_id)
         rows.changes += 1
@@ -264,17 +272,18 @@ class Collections:
                 reading.flight.request(urgent=True)
         return rows
 
-    def put(self, name: str, tenant_id: str, record: Record, key: str = "id") -> None:
+    def put(self, name: str, tenant_id: str, record: object, key: str = "id") -> None:
         """Show the record returned by a change before the next read."""
         rows = self._touch(name, tenant_id)
-        others = [old if old[key] != record[key] else record for old in rows.records]
+        changed = record_of(record)[key]
+        others = [old if record_of(old)[key] != changed else record for old in rows.records]
         rows.records = others if record in others else [*others, record]
         self._changed(name)
 
     def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:
         """Remove a deleted record."""
         rows = self._touch(name, tenant_id)
-        rows.records = [old for old in rows.records if old[key] != gone]
+        rows.records = [old for old in rows.records if record_of(old)[key] != gone]
         self._changed(name)
 
 

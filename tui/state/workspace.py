@@ -161,7 +161,7 @@ class Workspace(ContextState):
         self.refresh()
         return True
 
-    def _set_principal(self, me: dict[str, Any]) -> None:
+    def _set_principal(self, me: Record) -> None:
         """Set the principal. If the principal on this endpoint has changed, drop the loaded data."""
         former = self.identify(me)
         if former is None:
@@ -194,7 +194,7 @@ class Workspace(ContextState):
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
 
-    def _show_tenants(self, tenants: list[dict[str, Any]]) -> None:
+    def _show_tenants(self, tenants: list[Record]) -> None:
         self.tenants, self.tenants_state, self.tenants_error = tenants, "fresh", ""
         self._memory.tenants = remembered(tenants)
         self._changed("tenants")

@@ -106,7 +106,7 @@ def tones(workspace: Workspace) -> Tones:
     }
 
 
-class Tenants(ListScreen):
+class Tenants(ListScreen[Record]):
     """The first screen, where the user chooses the current tenant."""
 
     NAME = "tenants"

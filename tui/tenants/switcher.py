@@ -95,7 +95,7 @@ class TenantSwitcher(Dialog[str | None]):
         line = Input(placeholder="name, slug, organization or id")
         line.cursor_blink = False
         yield line
-        table = RecordTable(TENANT, self.columns, tones=self.tones, empty="No tenant matches.")
+        table: RecordTable[Record] = RecordTable(TENANT, self.columns, tones=self.tones, empty="No tenant matches.")
         table.can_focus = False
         yield table
         yield hint("Enter switch · ↑ ↓ choose · Esc close")

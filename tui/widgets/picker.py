@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from client.tables.columns import Column, Kind, Record
+from client.tables.columns import Column, Kind
 from client.text import cut, safe, width
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import LineInput
@@ -107,7 +107,7 @@ TALLEST = 15  # lines of the list
 BESIDES = 12  # other lines of the dialog
 
 
-class Picker(Dialog[Sequence[Record] | None]):
+class Picker(Dialog[Sequence[Any] | None]):
     """Returns the marked records or, without marks, the selected one; None if the user cancels.
 
     `show` calls `records` again: the list may arrive while the picker is open.
@@ -133,7 +133,7 @@ class Picker(Dialog[Sequence[Record] | None]):
         self,
         title: str,
         kind: Kind,
-        records: Callable[[], Sequence[Record]],
+        records: Callable[[], Sequence[Any]],
         *,
         columns: Sequence[Column] | None = None,
         tones: Tones | None = None,
@@ -156,7 +156,7 @@ class Picker(Dialog[Sequence[Record] | None]):
 
     def content(self) -> ComposeResult:
         yield LineInput(placeholder="type to filter")
-        table = RecordTable(self.kind, self.columns, tones=self.tones)
+        table: RecordTable[Any] = RecordTable(self.kind, self.columns, tones=self.tones)
         table.can_focus = False
         yield table
         marks = "Tab mark · " if self.several else ""

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from rich.style import Style
 from textual import events
@@ -23,7 +23,7 @@ from textual.timer import Timer
 from client.tables.columns import Column, Kind, Record
 from client.text import safe
 from tui.widgets import record_view
-from tui.widgets.record_view import RecordView
+from tui.widgets.record_view import RecordView, T
 from tui.widgets.row_painting import GAP, GUTTER, Brush, Tones, fitted
 
 __all__ = ("RecordTable", "Tones")
@@ -38,8 +38,8 @@ def _wrapped(text: str, cells: int) -> list[str]:
     return textwrap.wrap(safe(text), cells)
 
 
-class RecordTable(ScrollView, can_focus=True):
-    """Records of one kind with cursor, marks, sort and filter. It reads no data and runs no actions."""
+class RecordTable(ScrollView, Generic[T], can_focus=True):
+    """Rows of one kind with cursor, marks, sort and filter. It reads no data and runs no actions."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, id="table.up"),
@@ -96,14 +96,15 @@ class RecordTable(ScrollView, can_focus=True):
     class Highlighted(Message):
         """The cursor moved to another record; None in an empty list."""
 
-        table: "RecordTable"
-        record: Record | None
+        table: "RecordTable[Any]"
+        record: Any
+        """The row under the cursor."""
 
         def can_replace(self, message: Message) -> bool:
             return type(message) is type(self) is RecordTable.Highlighted
 
         @property
-        def control(self) -> "RecordTable":
+        def control(self) -> "RecordTable[Any]":
             return self.table
 
     class Opened(Highlighted):
@@ -113,13 +114,13 @@ class RecordTable(ScrollView, can_focus=True):
     class Arranged(Message):
         """Marks, sort order, filter or records changed."""
 
-        table: "RecordTable"
+        table: "RecordTable[Any]"
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, RecordTable.Arranged)
 
         @property
-        def control(self) -> "RecordTable":
+        def control(self) -> "RecordTable[Any]":
             return self.table
 
     def __init__(
@@ -134,7 +135,7 @@ class RecordTable(ScrollView, can_focus=True):
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        self.view = RecordView(kind, columns)
+        self.view: RecordView[T] = RecordView(kind, columns)
         self.tones = tones or {}
         self.empty = empty
         self._columns: list[tuple[Column, int]] = []
@@ -147,17 +148,17 @@ class RecordTable(ScrollView, can_focus=True):
     # Contents
 
     @property
-    def record(self) -> Record | None:
-        """The record under the cursor."""
+    def record(self) -> T | None:
+        """The row under the cursor."""
         return self.view[self.cursor] if self.cursor < len(self.view) else None
 
     @property
-    def selected_records(self) -> list[Record]:
-        """The records for an action on several: the marked ones, or the selected one."""
+    def selected_records(self) -> list[T]:
+        """The rows for an action on several: the marked ones, or the selected one."""
         return self.view.marked() or ([self.record] if self.record is not None else [])
 
-    def show(self, records: Sequence[Record]) -> None:
-        """Replace the records. Cursor, scroll position, marks, sort order and filter do not change."""
+    def show(self, records: Sequence[T]) -> None:
+        """Replace the rows. Cursor, scroll position, marks, sort order and filter do not change."""
         self.view.replace(records)
         self._rearranged()
         if self._preparing is None and len(records) > PREPARED:
@@ -228,9 +229,8 @@ class RecordTable(ScrollView, can_focus=True):
 
     def _tell(self) -> None:
         """Post one `Highlighted` for several moves, after they are painted."""
-        record = self.record
-        if record is not None:  # an empty list may get its rows again, and the cursor its record
-            self._known = str(record[self.view.kind.id_key])
+        if self.cursor < len(self.view):  # an empty list may get its rows again, and the cursor its row
+            self._known = self.view.id_at(self.cursor)
         if not self._telling:
             self._telling = True
             self.call_after_refresh(self._announced)
@@ -294,7 +294,7 @@ class RecordTable(ScrollView, can_focus=True):
         if strip is None:
             if len(self._strips) >= CACHED_STRIPS:
                 self._strips.clear()
-            strip = self._strips[key] = self._paint(self.view[position], marked, under)
+            strip = self._strips[key] = self._paint(self.view.record_at(position), marked, under)
         return strip
 
     def _paint(self, record: Record, marked: bool, under: bool) -> Strip:

@@ -1,14 +1,18 @@
-"""Sorted and filtered records of a list, independent of Textual.
+"""Sorted and filtered rows of a list, independent of Textual.
 
-Records are wire dictionaries, described by a `client.tables.columns.Kind`. Filter texts are cached, and an extended
-filter searches only the previous matches, so that 20,000 records are filtered within a frame.
+Rows are models of the client, or mappings. A `client.tables.columns.Kind` describes their JSON objects, the records.
+Filter texts are cached, and an extended filter searches only the previous matches, so that 20,000 rows are filtered
+within a frame.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from client.tables.columns import UNKNOWN, Column, Kind, Record
+from client.tables.columns import UNKNOWN, Column, Kind, Record, record_of
+
+T = TypeVar("T")
+"""A row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,8 @@ UNKNOWN_SAMPLE = 200
 """Maximum length of lists that are checked for empty columns."""
 
 
-class RecordView:
-    """Records of one kind, filtered and sorted. Positions are indexes of the shown records, from 0."""
+class RecordView(Generic[T]):
+    """Rows of one kind, filtered and sorted. Positions are indexes of the shown rows, from 0."""
 
     def __init__(self, kind: Kind, columns: Sequence[Column] | None = None) -> None:
         self.kind = kind
@@ -87,6 +91,7 @@ class RecordView:
         self.sort_column: Column | None = None
         self.reverse = False
         self.marks: set[str] = set()
+        self._rows: Sequence[T] = ()
         self._records: Sequence[Record] = ()
         self._searchable: list[str | None] = []
         self._visible: Sequence[int] = range(0)
@@ -100,7 +105,11 @@ class RecordView:
     def __len__(self) -> int:
         return len(self._visible)
 
-    def __getitem__(self, position: int) -> Record:
+    def __getitem__(self, position: int) -> T:
+        return self._rows[self._visible[position]]
+
+    def record_at(self, position: int) -> Record:
+        """Return the JSON object of the row at a position."""
         return self._records[self._visible[position]]
 
     @property
@@ -125,7 +134,7 @@ class RecordView:
 
     def id_at(self, position: int) -> str:
         """Return the id of the record at a position."""
-        return str(self[position][self.kind.id_key])
+        return str(self.record_at(position)[self.kind.id_key])
 
     def position_of(self, record_id: str) -> int | None:
         """Return the position of a record; None if it is not shown."""
@@ -139,10 +148,11 @@ class RecordView:
         sample = self._records[:UNKNOWN_SAMPLE]
         return 0 < len(self._records) == len(sample) and all(column.text(record) == UNKNOWN for record in sample)
 
-    def replace(self, records: Sequence[Record]) -> None:
-        """Replace the records. Sort order, filter and marks of existing records do not change."""
-        self._records = records
-        self._searchable = [None] * len(records)
+    def replace(self, rows: Sequence[T]) -> None:
+        """Replace the rows. Sort order, filter and marks of existing rows do not change."""
+        self._rows = rows
+        self._records = records = [record_of(row) for row in rows]
+        self._searchable = [None] * len(rows)
         self._prepared = 0
         if self.marks:
             key = self.kind.id_key
@@ -173,12 +183,13 @@ class RecordView:
         self.marks ^= {self.id_at(position)}
         return self.id_at(position) in self.marks
 
-    def marked(self) -> list[Record]:
-        """Return the marked records in the displayed order, then those hidden by the filter."""
-        key = self.kind.id_key
-        visible = [self[position] for position in range(len(self)) if self.id_at(position) in self.marks]
-        seen = {str(record[key]) for record in visible}
-        return visible + [record for record in self._records if str(record[key]) in self.marks - seen]
+    def marked(self) -> list[T]:
+        """Return the marked rows in the displayed order, then those hidden by the filter."""
+        if not self.marks:
+            return []
+        visible = set(self._visible)
+        order = [*self._visible, *(index for index in range(len(self._rows)) if index not in visible)]
+        return [self._rows[index] for index in order if str(self._records[index][self.kind.id_key]) in self.marks]
 
     def _arrange(self, among: Sequence[int] | None = None) -> None:
         """Filter and sort. `among` limits the candidates, if known."""

@@ -19,7 +19,7 @@ LONGEST_FIRST = 24  # minimum limit for the width of the first column
 FEWEST = 2  # number of columns that are never removed
 
 
-def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
+def fitted(view: RecordView[Any], space: int) -> list[tuple[Column, int]]:
     """Return columns and widths for a line: the widest are cut first, then the last ones are removed."""
     if space <= 0:
         return []
@@ -53,7 +53,7 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
     return [(column, cells) for column, cells in widths]
 
 
-def _natural_widths(view: RecordView) -> list[list[Any]]:
+def _natural_widths(view: RecordView[Any]) -> list[list[Any]]:
     """Return the columns with their preferred widths, from a sample of the records."""
     sample = range(min(len(view), SAMPLE))
     widths: list[list[Any]] = []
@@ -61,7 +61,7 @@ def _natural_widths(view: RecordView) -> list[list[Any]]:
         # Omit empty columns, except the first one, which names the record, and the sort column.
         if index and column is not view.sort_column and view.is_unknown(column):
             continue
-        texts = (width(safe(column.text(view[position]))) for position in sample)
+        texts = (width(safe(column.text(view.record_at(position)))) for position in sample)
         widths.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
     return widths
 
@@ -83,7 +83,7 @@ class Brush(NamedTuple):
     cells: int
     """Length of a line."""
 
-    def head(self, view: RecordView) -> Strip:
+    def head(self, view: RecordView[Any]) -> Strip:
         """Return the line of titles, with an arrow at the sort column."""
         style = self.style("head")
         # One segment for each column, as in the rows: an exported picture places each segment.

@@ -208,7 +208,7 @@ class SaveFlow(Comparison):
         await self._on.keep_draft()
         await self._on.rebased()
 
-    async def _store(self, text: str, names: Mapping[str, str]) -> dict[str, Any]:
+    async def _store(self, text: str, names: Mapping[str, str]) -> Record:
         document, tenant = self._document, self.tenant_id
         if document.policy is None:
             stored = await self.ask_within(
@@ -223,8 +223,7 @@ class SaveFlow(Comparison):
                 SAVE_SECONDS,
                 policies.update(tenant, document.id, document_text=text, version=document.version, **edited),
             )
-        wire: dict[str, Any] = stored.wire()
-        return wire
+        return stored.wire()
 
     async def _adopt_stored(self, error: FrostError) -> str:
         """Base the document on the policy that an earlier request created without a response. Return a message.
