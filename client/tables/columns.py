@@ -88,12 +88,15 @@ def cells(kind: Kind, record: Record, wide: bool = False) -> list[str]:
 
 
 def parse_time(value: object) -> datetime | None:
-    """Parse an RFC 3339 instant; return None if invalid or without a time zone."""
-    if not isinstance(value, str):
-        return None
-    try:
-        instant = datetime.fromisoformat(value)
-    except ValueError:
+    """Parse an RFC 3339 instant; return None if invalid or without a time zone. A `datetime` is an instant itself."""
+    if isinstance(value, datetime):
+        instant = value
+    elif isinstance(value, str):
+        try:
+            instant = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    else:
         return None
     return instant if instant.tzinfo is not None else None
 

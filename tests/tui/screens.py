@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from client.connection import resolve
+from client.tables.columns import record_of
 from tests.homes import Home
 from tui.launch import Launch
 from tui.shell.app import FrostApp
@@ -84,7 +85,8 @@ class Ui:
     @property
     def under_cursor(self) -> str:
         """The name of the selected record."""
-        return str((self.screen.record or {}).get(self.screen.KIND.name_key, ""))
+        record = self.screen.record
+        return str(record_of(record).get(self.screen.KIND.name_key, "")) if record is not None else ""
 
     @property
     def screen(self) -> ListScreen:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from client.models.tenants import Actor, Entry
 from tests.acceptance.iam import Desk, allow
 from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
@@ -42,17 +43,17 @@ async def test_new_entries_come_on_top_and_another_user_sees_none(demo: Home, ui
     await ui.expect("contracto")
     await ui.press("j", "j")
     screen = ui.screen
-    before = screen.record["id"]
+    before = screen.record.id
     rename(demo, "Web [/x] Shop")
     await ui.press("r", shows="41 entries")
-    assert screen.record["id"] == before
+    assert screen.record.id == before
     await ui.expect("1 newer ↑")
     await ui.press("g", gone="newer")
     await ui.expect("tenant.rename", "Web [/x] ", "Web Shop → Web [/x]", "Outcome", "done")
-    newest = screen.record["id"]
+    newest = screen.record.id
     rename(demo, "Followed")
     await ui.press("r", shows="42 entries", cursor="tenant.rename", gone="newer")
-    assert screen.record["id"] != newest
+    assert screen.record.id != newest
     demo.sign_in(MEMBER)
     await ui.press("r", shows="Only an owner or admin of the organization can see its", gone="contracto")
 
@@ -158,7 +159,8 @@ def test_details_show_values_before_and_after() -> None:
     many = facts_of({f"n{number}": number for number in range(60)})
     assert len(many) == 41
     assert many[-1][1].startswith("and 20 more")
-    title, sections = of_entry({"id": "1", "operation": "moon.land", "outcome": "maybe"}, datetime.now(UTC))
+    now = datetime.now(UTC)
+    entry = Entry(id="1", at=now, actor=Actor(kind="x"), operation="moon.land", outcome="maybe")
+    title, sections = of_entry(entry, now)
     assert title == "moon.land"
     assert ("Outcome", "maybe") in sections[0][1]
-    assert of_entry({"id": "1", "actor": "x", "details": [1]}, datetime.now(UTC))[0] == "1"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -31,6 +31,9 @@ from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint
 from tui.widgets.policy_text import names
 from tui.widgets.record_table import Tones
+
+if TYPE_CHECKING:
+    from client.models.account import Session
 
 NAMED = 8
 """Maximum number of organizations listed by name."""
@@ -208,7 +211,7 @@ class Account(ListScreen[Record]):
                 raise
             await self.app.push_screen_wait(LastOwner((error.details or {}).get("organizations") or ()))
             return
-        until = time_text(gone.wire()["restorableUntil"])
+        until = time_text(gone.restorable_until)
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
         self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can restore it until {until}")
         message = f"The account {email} was deleted; support can restore it until {until}"
@@ -220,7 +223,7 @@ def _role_text(record: Record) -> str:
     return "create and rename tenants" if record.get("role") in MAY_CREATE else "not create tenants"
 
 
-class Sessions(RemoteListScreen[Record]):
+class Sessions(RemoteListScreen["Session"]):
     """Sessions on all devices. API keys have no session and remain valid when sessions end."""
 
     NAME = "sessions"
@@ -253,22 +256,22 @@ class Sessions(RemoteListScreen[Record]):
             "startedAt": lambda record: "dim",
         }
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+    def detail(self, record: "Session") -> tuple[str, Sequence[Section]]:
         now = times.now()
         facts = [
-            ("Place", str(record.get("place") or "—")),
-            ("Started", exact(record.get("startedAt"), now)),
-            ("Last seen", exact(record.get("lastSeenAt"), now)),
-            ("Ends", exact(record.get("expiresAt"), now)),
+            ("Place", record.place or "—"),
+            ("Started", exact(record.started_at, now)),
+            ("Last seen", exact(record.last_seen_at, now)),
+            ("Ends", exact(record.expires_at, now)),
         ]
-        here: list[Section] = [("", [("", "This is your current session.")])] if record.get("current") else []
-        return str(record.get("device") or record["id"]), [("", facts), *here, ("Id", [("", str(record["id"]))])]
+        here: list[Section] = [("", [("", "This is your current session.")])] if record.current else []
+        return record.device or record.id, [("", facts), *here, ("Id", [("", record.id)])]
 
     # Actions
 
     async def do_end_all(self) -> None:
         sessions = self.rows.records
-        others = counted(sum(not session.get("current") for session in sessions), "other device", "other devices")
+        others = counted(sum(not session.current for session in sessions), "other device", "other devices")
         facts = [
             ("Person", self.workspace.who),
             ("Sessions", f"{len(sessions):,}: this session and {others}" if sessions else "all"),

@@ -1,6 +1,7 @@
 """Actions of the activity screens."""
 
-from client.tables.columns import Record
+from typing import TYPE_CHECKING
+
 from tui.shell.action import (
     ACTIVITY,
     Action,
@@ -14,14 +15,15 @@ from tui.shell.action import (
     selected,
 )
 
+if TYPE_CHECKING:
+    from client.models.tenants import Entry
+
 # --- guards ----------------------------------------------------------------------------------------------------------
 
 
 @about_record
-def _has_target_screen(_: ActionContext, entry: Record) -> str:
-    return (
-        "" if screen_of_target(entry) else f"no screen for {str(entry.get('targetKind') or entry.get('target'))[:40]}"
-    )
+def _has_target_screen(_: ActionContext, entry: "Entry") -> str:
+    return "" if screen_of_target(entry) else f"no screen for {(entry.target_kind or entry.target)[:40]}"
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

@@ -6,14 +6,14 @@ Values are plain text. The detail pane makes them safe and renders no markup.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import BindingType
 
 from client import times
 from client.tables.activity import ACTIVITY, MACHINES, target_text, value_text, who_text
-from client.tables.columns import Column, Record, exact, parse_time
+from client.tables.columns import Column, Record, exact, parse_time, record_of
 from client.tables.default_tags import difference
 from tui.shell import keymap
 from tui.shell.action import (
@@ -28,55 +28,51 @@ from tui.shell.routes import Navigate, Subject
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
 
+if TYPE_CHECKING:
+    from client.models.tenants import Entry
+
 _CREDENTIALS = {"session": "a session", "api_key": "API key", "workload": "workload identity", "staff": "the socket"}
 ID = 36
 MOST = 40
 """Maximum number of facts shown."""
 
 
-def of_entry(entry: Record, now: datetime) -> tuple[str, Sequence[Section]]:
+def of_entry(entry: "Entry", now: datetime) -> tuple[str, Sequence[Section]]:
     """Return the title and sections of an audit entry."""
-    actor = entry.get("actor")
-    actor = actor if isinstance(actor, Mapping) else {}
-    kind = str(actor.get("kind") or "")
-    facts = [("Who", who_text(entry))]
-    if kind == "session" and not actor.get("email"):
+    actor = entry.actor
+    facts = [("Who", who_text(entry.wire()))]
+    if actor.kind == "session" and not actor.email:
         left = "no longer a member of the organization"
-        facts.append((" ", left if actor.get("name") else "not a member of the organization"))
-    if kind in MACHINES and actor.get("name"):
-        facts.append(("Created by", str(actor["name"])))
-    if actor.get("email"):
-        facts.append(("E-mail", str(actor["email"])))
+        facts.append((" ", left if actor.name else "not a member of the organization"))
+    if actor.kind in MACHINES and actor.name:
+        facts.append(("Created by", actor.name))
+    if actor.email:
+        facts.append(("E-mail", actor.email))
     facts += [
-        ("Credential", _CREDENTIALS.get(kind, kind) or "—"),
+        ("Credential", _CREDENTIALS.get(actor.kind, actor.kind) or "—"),
         *_when(entry, now),
-        ("Outcome", str(entry.get("outcome") or "—")),
+        ("Outcome", entry.outcome or "—"),
     ]
-    return str(entry.get("operation") or entry["id"]), [
+    ids = (("Actor ID", actor.id), ("Credential ID", entry.credential_id), ("Entry ID", entry.id))
+    return entry.operation or entry.id, [
         ("", facts),
         ("Target", _target(entry)),
-        ("Details", facts_of(entry.get("details"))),
-        ("Request ID", [("", str(entry.get("requestId") or "—"))]),
-        *((heading, [("", str(value))]) for heading, value in _ids(entry, actor) if value),
+        ("Details", facts_of(entry.details)),
+        ("Request ID", [("", entry.request_id or "—")]),
+        *((heading, [("", value)]) for heading, value in ids if value),
     ]
 
 
-def _when(entry: Record, now: datetime) -> Sequence[tuple[str, str]]:
-    instant, _, ago = exact(entry.get("at"), now).partition(", ")
+def _when(entry: "Entry", now: datetime) -> Sequence[tuple[str, str]]:
+    instant, _, ago = exact(entry.at, now).partition(", ")
     return [("When", instant), *([(" ", ago)] if ago else [])]
 
 
-def _target(entry: Record) -> Sequence[tuple[str, str]]:
-    kind, called = entry.get("targetKind"), entry.get("targetName")
-    if not kind:
-        return [("", str(entry.get("target") or "—"))]
-    facts = [(label(str(kind)), str(called or "deleted")), ("", str(entry.get("targetId") or ""))]
-    target = str(entry.get("target") or "")
-    return [*facts, ("", target)] if target.startswith("/") else facts
-
-
-def _ids(entry: Record, actor: Mapping[str, object]) -> Sequence[tuple[str, object]]:
-    return (("Actor ID", actor.get("id")), ("Credential ID", entry.get("credentialId")), ("Entry ID", entry.get("id")))
+def _target(entry: "Entry") -> Sequence[tuple[str, str]]:
+    if not entry.target_kind:
+        return [("", entry.target or "—")]
+    facts = [(label(entry.target_kind), entry.target_name or "deleted"), ("", entry.target_id or "")]
+    return [*facts, ("", entry.target)] if entry.target.startswith("/") else facts
 
 
 def facts_of(details: object) -> list[tuple[str, str]]:
@@ -160,7 +156,7 @@ NOT_YOURS = {
 }
 
 
-class Entries(RemoteListScreen[Record]):
+class Entries(RemoteListScreen["Entry"]):
     """Audit entries, newest first. The cursor remains on its entry, or on top."""
 
     KIND = ACTIVITY
@@ -212,9 +208,9 @@ class Entries(RemoteListScreen[Record]):
     def _above(self) -> int:
         """Number of entries added above the cursor since it was last at the top."""
         records = self.records()
-        newest = next((index for index, one in enumerate(records) if one["id"] == self._newest), 0)
+        newest = next((index for index, one in enumerate(records) if one.id == self._newest), 0)
         if self.table.cursor <= newest:
-            self._newest = records[0]["id"] if records else ""
+            self._newest = records[0].id if records else ""
             return 0
         return newest if self.table.view.sort_column is None and not self.table.view.filter else 0
 
@@ -227,7 +223,7 @@ class Entries(RemoteListScreen[Record]):
         if watching and not selecting:
             table.action_first()
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+    def detail(self, record: "Entry") -> tuple[str, Sequence[Section]]:
         return of_entry(record, times.now())
 
     def changed(self, topic: str) -> None:
@@ -256,18 +252,18 @@ class Entries(RemoteListScreen[Record]):
         screen, key = screen_of_target(record), record_id_of_target(record)
         reason = await self._missing(record, screen, key)
         here = self.frame.current is self and self.tenant_id == tenant
-        if not here or self.record is None or self.record["id"] != record["id"]:
+        if not here or self.record is None or self.record.id != record.id:
             return  # the user moved on during the request
         if reason:
-            self.frame.toast(f"{target_text(record)}: {reason}", "warning")
+            self.frame.toast(f"{target_text(record.wire())}: {reason}", "warning")
         elif screen == "access":
-            self.post_message(Navigate("access", Subject(tenant, key, str(record.get("targetName") or key))))
+            self.post_message(Navigate("access", Subject(tenant, key, record.target_name or key)))
         else:
             self.post_message(Navigate(screen, record=key))
 
-    async def _missing(self, record: Record, screen: str, key: str) -> str:
+    async def _missing(self, record: "Entry", screen: str, key: str) -> str:
         """Return why the screen does not list the target of an entry; empty if it does. Reload the list first."""
-        workspace, identifier = self.workspace, str(record.get("targetId") or "")
+        workspace, identifier = self.workspace, record.target_id or ""
         if screen == "default-tags":
             return "" if identifier == self.tenant_id else "these tags belong to another tenant: use that tenant first"
         if screen == "tenants":
@@ -278,12 +274,12 @@ class Entries(RemoteListScreen[Record]):
             ]
             return "" if identifier in mine else "only your own account can be shown"
         if not key:  # the quotas as a whole, or a request whose type is unknown
-            return NO_LONGER_THERE if record.get("targetKind") == "quota_request" else ""
+            return NO_LONGER_THERE if record.target_kind == "quota_request" else ""
         name, member = LISTS[screen]
         rows = await workspace.collections.anew(name, self.tenant_id)
         if rows.state != "fresh":
             return rows.error.message if rows.error is not None else "lookup failed; try again"
-        if any(str(one.get(member)) == key for one in rows.records):
+        if any(str(record_of(one).get(member)) == key for one in rows.records):
             return ""
         return NOT_YOURS.get(screen, NO_LONGER_THERE)
 
@@ -311,7 +307,7 @@ class Activity(Entries):
             self.post_message(Navigate("organization-activity", subject))
 
 
-class ActivityOf(Entries, ChildListScreen[Record]):
+class ActivityOf(Entries, ChildListScreen["Entry"]):
     """Activity on one target. The subject is its kind and id, such as `policy:ID`."""
 
     NAME = "activity-of"
@@ -322,7 +318,7 @@ class ActivityOf(Entries, ChildListScreen[Record]):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
 
 
-class OrganizationActivity(Entries, ChildListScreen[Record]):
+class OrganizationActivity(Entries, ChildListScreen["Entry"]):
     """Activity in an organization outside of its tenants. The subject is the organization."""
 
     NAME = "organization-activity"

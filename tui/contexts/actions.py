@@ -46,12 +46,12 @@ def _edit(context: ActionContext) -> str:
 
 
 def _sign_in(context: ActionContext) -> str:
-    name = str((context.record or {}).get("name", ""))
+    name = str(context.fields.get("name", ""))
     return line("login", "--device", *(["--context", name] if name else []))
 
 
 def _sign_out(context: ActionContext) -> str:
-    return line("logout", "--context", str((context.record or {}).get("name", "")))
+    return line("logout", "--context", str(context.fields.get("name", "")))
 
 
 CONTEXT_ACTIONS: tuple[Action, ...] = (

@@ -96,7 +96,7 @@ def set_line(tags: Mapping[str, str]) -> str:
 
 
 def _add_line(context: ActionContext) -> str:
-    record = context.record or {}
+    record = context.fields
     tag = f"{record['key']}={record.get('value', '')}" if "key" in record else "KEY=VALUE"
     return line(*TAGS, "set", "--merge", "--tag", tag)
 
@@ -112,11 +112,11 @@ def _remove_line(context: ActionContext) -> str:
 
 
 def _put_back_line(context: ActionContext) -> str:
-    return line(*TAGS, "undo", "--version", str((context.record or {}).get("version", "")))
+    return line(*TAGS, "undo", "--version", str(context.fields.get("version", "")))
 
 
 def _undo_run_line(context: ActionContext) -> str:
-    return line(*TAGS, "undo", str((context.record or {}).get("runId", "")))
+    return line(*TAGS, "undo", str(context.fields.get("runId", "")))
 
 
 def _apply_line(_: ActionContext) -> str:

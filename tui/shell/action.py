@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from client.tables.columns import Record, kind_and_id
+from client.tables.columns import Record, kind_and_id, record_of
 
 if TYPE_CHECKING:
+    from client.models.tenants import Entry
     from tui.state.tag_draft import TagDraft
 
 ANYWHERE = "app"
@@ -27,8 +28,8 @@ class ActionContext(NamedTuple):
     screen: str = ""
     subject: str = ""
     """Id of the record whose contents the screen shows, such as a group; empty on other screens."""
-    record: Record | None = None
-    """The record under the cursor."""
+    record: Any = None
+    """The record under the cursor, a model of the client or a mapping."""
     context_name: str = ""
     tenant: str = ""
     """Id of the tenant in use."""
@@ -59,6 +60,11 @@ class ActionContext(NamedTuple):
     """Whether the screens run in a browser."""
     record_by_name: bool = False
     """Whether an argument selects the record. The record is then not loaded yet, and `record` is None."""
+
+    @property
+    def fields(self) -> Record:
+        """The JSON object of the record, empty without a record."""
+        return record_of(self.record) if self.record is not None else {}
 
 
 def inside(title: str) -> str:
@@ -126,7 +132,7 @@ class Action:
         handler = load(self.handler)
         return handler(target, argument) if argument else handler(target)
 
-    def commands(self, context: ActionContext, selection: Sequence[Record]) -> str:
+    def commands(self, context: ActionContext, selection: Sequence[Any]) -> str:
         """Return the equivalent commands, a line for each record if the action applies to several."""
         if not self.acts_on_marked or len(selection) < 2:
             return self.command(context)
@@ -166,7 +172,10 @@ def selected(context: ActionContext) -> str:
     return "" if context.record is not None or context.record_by_name else "nothing is selected"
 
 
-def about_record(check: Callable[[ActionContext, Record], str]) -> Guard:
+T = TypeVar("T")
+
+
+def about_record(check: Callable[[ActionContext, T], str]) -> Guard:
     """Return a guard that checks the record under the cursor. Without a record it has no reason; see `selected`."""
 
     def guard(context: ActionContext) -> str:
@@ -211,34 +220,29 @@ TARGET_SCREENS: Mapping[str, str] = {
 LOGGED_MEMBERS = ("api_key", "workload_identity", "group")
 
 
-def screen_of_target(record: Record) -> str:
-    """Return the screen that shows the target of a log entry; empty if there is none."""
-    kind, operation = str(record.get("targetKind") or ""), str(record.get("operation") or "")
-    target = str(record.get("target") or "")
-    if kind == "tenant" and (operation.startswith("default_tags.") or "/default-tags" in target):
+def screen_of_target(entry: "Entry") -> str:
+    """Return the screen that shows the target of an audit entry; empty if there is none."""
+    kind = entry.target_kind or ""
+    if kind == "tenant" and (entry.operation.startswith("default_tags.") or "/default-tags" in entry.target):
         return "default-tags"
-    if operation.startswith("quota_request."):
+    if entry.operation.startswith("quota_request."):
         return "quotas"
     return TARGET_SCREENS.get(kind, "")
 
 
-def record_id_of_target(record: Record) -> str:
+def record_id_of_target(entry: "Entry") -> str:
     """Return the id of an entry's target on its screen; empty if the screen as a whole shows it."""
-    kind, identifier, screen = (
-        str(record.get("targetKind") or ""),
-        str(record.get("targetId") or ""),
-        screen_of_target(record),
-    )
+    kind, identifier, screen = entry.target_kind or "", entry.target_id or "", screen_of_target(entry)
     if screen == "access":
         return f"{kind}:{identifier}"
     if screen == "quotas":  # quota requests are listed by resource type, the name of the target
-        return str(record.get("targetName") or "") if kind == "quota_request" else ""
+        return entry.target_name or "" if kind == "quota_request" else ""
     return identifier if screen != "default-tags" and kind != "user" else ""
 
 
 def target_of(context: ActionContext) -> str:
     """Return the target that the screen shows, as in the log (`policy:ID`); empty if the log has no entries for it."""
-    record = context.record or {}
+    record = context.fields
     match context.screen:
         case "policies":
             return _display_name("policy", record.get("id"))
@@ -277,7 +281,7 @@ def has_activity(context: ActionContext) -> str:
         return reason
     if not target_of(context):
         return "the activity log has no entries about this record"
-    record = context.record or {}
+    record = context.fields
     tenant = record.get("id") if context.screen == "tenants" else record.get("tenantId", context.tenant)
     return (
         "" if tenant in (None, "", context.tenant) else "this record belongs to another tenant: use that tenant first"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from client.tables.columns import record_of
 from tui.shell import actions, routes
 
 if TYPE_CHECKING:
@@ -305,11 +306,12 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     if scope == "contexts":
         return list(workspace.connection.config.contexts)
     if scope in ("policies", "groups", "catalogue"):
-        return [str(row["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
+        return [str(record_of(row)["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
     if scope == "api-keys":
-        return [str(row["name"]) for row in workspace.collections.rows("own keys", "").records]
+        return [str(record_of(row)["name"]) for row in workspace.collections.rows("own keys", "").records]
     if scope == "quotas":
-        return [str(row["resourceType"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
+        rows = workspace.collections.rows(scope, workspace.tenant_id).records
+        return [str(record_of(row)["resourceType"]) for row in rows]
     return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 

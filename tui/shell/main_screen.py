@@ -352,7 +352,8 @@ class MainScreen(Navigator):
         from tui.shell.action import target_of
 
         assert self.current is not None
-        context, record = self.action_context(), self.current.record or {}
+        context = self.action_context()
+        record = context.fields
         subject = self.current.subject
         own = context.screen in ("versions", "default-tags", "tag-versions", "apply-runs")
         name = (subject.name if subject else self.workspace.name_of(context.tenant)) if own else ""

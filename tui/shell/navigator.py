@@ -125,7 +125,8 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         view = self.view()
         if view.subject is not None or not routes.BY_NAME[view.screen].parent:
             self.history.stand(view)
-        return view._replace(record=str(self.current.record[self.current.KIND.id_key]) if self.current.record else "")
+        record = self.current.record
+        return view._replace(record=self.current.id_of(record) if record is not None else "")
 
     async def action_go(self, name: str) -> None:
         await self.navigate(name)

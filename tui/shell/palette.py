@@ -21,6 +21,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import Worker
 
+from client.tables.columns import record_of
 from client.text import cut, safe
 from tui.shell import actions, routes
 from tui.shell.action import inside
@@ -98,13 +99,14 @@ def _records(frame: Navigator, terms: list[str]) -> Iterator[Entry]:
         ("policies", "Edit policy", "policies.edit"),
         ("groups", "Open group", "groups.open"),
     ):
-        rows = frame.workspace.collections.rows(screen, frame.workspace.tenant_id).records if terms else ()
+        collection = frame.workspace.collections.rows(screen, frame.workspace.tenant_id)
+        rows = map(record_of, collection.records if terms else ())
         matches = [row for row in rows if any(term in str(row["name"]).casefold() for term in terms)]
         for row in matches[:MAX_OF_KIND]:
             run = partial(_entered, frame, f"{action} {row['id']}")
             about = cut(safe(row.get("description") or ""), 30)
             yield Entry(f"{title} {safe(row['name'])}", "", about, run)
-    keys = frame.workspace.collections.rows("own keys", "").records if terms else ()
+    keys = map(record_of, frame.workspace.collections.rows("own keys", "").records if terms else ())
     for key in [row for row in keys if any(term in str(row["name"]).casefold() for term in terms)][:MAX_OF_KIND]:
         run = partial(_entered, frame, f"api-keys id:{key['id']}")
         yield Entry(f"Show API key {safe(key['name'])}", "", cut(safe(key.get("tenantName", "")), 30), run)

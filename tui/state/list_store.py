@@ -259,7 +259,7 @@ class Collections:
                     self._changed(other.name)
 
     def _take(self, listed: Listed, rows: RecordList[Any], records: list[Any]) -> None:
-        if rows.records != records:
+        if list(map(record_of, rows.records)) != list(map(record_of, records)):  # faster than models
             rows.records = records
         self._changed(listed.name)
 
@@ -277,7 +277,7 @@ class Collections:
         rows = self._touch(name, tenant_id)
         changed = record_of(record)[key]
         others = [old if record_of(old)[key] != changed else record for old in rows.records]
-        rows.records = others if record in others else [*others, record]
+        rows.records = others if any(one is record for one in others) else [*others, record]
         self._changed(name)
 
     def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:

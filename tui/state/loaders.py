@@ -24,16 +24,24 @@ class First(list[Record]):
 class Model(Protocol):
     """A model of the client."""
 
-    def wire(self) -> dict[str, Any]: ...
+    def wire(self) -> Record: ...
 
 
 M = TypeVar("M", bound=Model)
-Load = Callable[["Requests", str, str], AsyncIterator[Sequence[Record]]]
+Load = Callable[["Requests", str, str], AsyncIterator[Sequence[Any]]]
 
 
 async def _paged(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[Sequence[Record]]:
     async for page in requests.pages(call):
         yield [model.wire() for model in page]
+
+
+async def _models(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[Sequence[M]]:
+    """Yield the pages. Their JSON objects, which the columns read, are computed page by page."""
+    async for page in requests.pages(call):
+        for model in page:
+            model.wire()
+        yield page
 
 
 async def _keyed(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[Sequence[Record]]:
@@ -103,7 +111,7 @@ async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncI
 
 
 async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [session.wire() for session in await requests.ask(account.sessions())]
+    yield await requests.ask(account.sessions())
 
 
 async def _default_tags(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
@@ -171,11 +179,11 @@ LOADERS: Mapping[str, Load] = {
     "apply preview": _apply_preview,
     RUNS: _runs,
     "operation": _operation,
-    "activity": lambda requests, tenant, _: _paged(requests, activity.page(tenant)),
-    "activity of": lambda requests, tenant, target: _paged(
+    "activity": lambda requests, tenant, _: _models(requests, activity.page(tenant)),
+    "activity of": lambda requests, tenant, target: _models(
         requests, activity.page(tenant, activity.ActivityFilter(target=target))
     ),
-    "organization activity": lambda requests, _, organization: _paged(
+    "organization activity": lambda requests, _, organization: _models(
         requests, activity.organization_page(organization)
     ),
 }

@@ -38,13 +38,13 @@ def _rename(context: ActionContext) -> str:
 
 
 def _create(context: ActionContext) -> str:
-    organization = str((context.record or {}).get("organizationId", ""))
+    organization = str(context.fields.get("organizationId", ""))
     arguments = ["tenant", "create", "--name", "NAME"]
     return line(*arguments, *(["--organization", organization] if organization in context.creatable else []))
 
 
 def _default_tags(context: ActionContext) -> str:
-    return line("tenant", "default-tags", "get", "--tenant", str((context.record or {}).get("id", "")))
+    return line("tenant", "default-tags", "get", "--tenant", str(context.fields.get("id", "")))
 
 
 TENANT_ACTIONS: tuple[Action, ...] = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from client.tables.columns import Record, kind_and_id
+from client.tables.columns import Record, kind_and_id, record_of
 from client.tables.iam import paths_text, rule_text
 from tui.widgets.detail import Section
 
@@ -121,8 +121,9 @@ def path_text(records: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in records)
 
 
-def names(records: Sequence[Record], key: str, known: bool, nothing: str) -> list[Fact]:
+def names(rows: Sequence[object], key: str, known: bool, nothing: str) -> list[Fact]:
     """Return the names of a record's list, one a line."""
+    records = [record_of(row) for row in rows]
     if not records:
         return [("", nothing if known else "…")]
     visible = [("", f"{record.get(key) or kind_and_id(record)[1]}{_kind_after(record)}") for record in records[:MANY]]

@@ -12,7 +12,7 @@ EDITOR = "editor"
 
 
 def _unsaved(context: ActionContext) -> str:
-    draft = context.record or {}
+    draft = context.fields
     if context.read_only:
         return context.read_only
     if draft.get("saving"):
@@ -23,15 +23,15 @@ def _unsaved(context: ActionContext) -> str:
 
 
 def _readable(context: ActionContext) -> str:
-    return str((context.record or {}).get("unreadable") or "")
+    return str(context.fields.get("unreadable") or "")
 
 
 def _problems(context: ActionContext) -> str:
-    return "" if (context.record or {}).get("problems") else "no problems"
+    return "" if context.fields.get("problems") else "no problems"
 
 
 def _examples(context: ActionContext) -> str:
-    draft = context.record or {}
+    draft = context.fields
     if draft.get("at_fault"):
         return f"fix line {draft['at_fault']}"
     if draft.get("examples"):
@@ -40,14 +40,14 @@ def _examples(context: ActionContext) -> str:
 
 
 def _command(context: ActionContext) -> str:
-    draft = context.record or {}
+    draft = context.fields
     if draft.get("id"):
         return line("iam", "policy", "update", str(draft["id"]), "--document", "@FILE")
     return line("iam", "policy", "create", "--name", str(draft.get("name") or "NAME"), "--document", "@FILE")
 
 
 def _simulate(context: ActionContext) -> str:
-    tried = (context.record or {}).get("tried")
+    tried = context.fields.get("tried")
     return line("iam", "simulate", "--document", "@FILE", *tried) if tried else ""
 
 
