@@ -64,6 +64,7 @@ class FrostApp(PatchedApp):
         """Ends the program on a signal or hang-up; None in tests."""
         self.state_path = state_path
         self.remembered = preferences.load(state_path)
+        self._saved = self.remembered.copy()
         self.theme = themes.choose(os.environ, self.remembered.theme, launch.no_color)
         movement = [binding for binding in RecordTable.BINDINGS if isinstance(binding, Binding)]
         self.keys = keymap.resolve(connection.config.keys, movement, browser=launch.browser)
@@ -113,7 +114,7 @@ class FrostApp(PatchedApp):
         self.workspace.start()
         if self.workspace.first_run:
             # The hint of the first run has been shown, even if this run crashes.
-            preferences.save(self.state_path, self.remembered)
+            self._save_state()
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
 
@@ -130,8 +131,12 @@ class FrostApp(PatchedApp):
             self.shutdown.request(HUNG_UP)
 
     async def on_unmount(self) -> None:
-        preferences.save(self.state_path, self.remembered)
+        self._save_state()
         await self.workspace.close()
+
+    def _save_state(self) -> None:
+        preferences.save(self.state_path, self.remembered, self._saved)
+        self._saved = self.remembered.copy()
 
     def action_interrupt(self) -> None:
         """Show the key that quits: Ctrl-C, pressed by habit, must not lose anything."""
