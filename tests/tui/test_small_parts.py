@@ -10,6 +10,7 @@ import pytest
 from textual.message import Message
 
 from client.config import file as config_file
+from client.connection import resolve
 from client.errors import FrostError
 from client.operations import unless_cancelled
 from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
@@ -25,7 +26,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.routes import History, Navigate, RunAction, View
 from tui.state import drafts, preferences
 from tui.state.context_state import BACKOFF, Link
-from tui.state.contexts import homely
+from tui.state.contexts import again, homely
 from tui.state.debug_log import DebugLog, debug_log_path
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
@@ -155,6 +156,18 @@ def test_state_and_drafts_need_a_home_as_commands_do(home: str) -> None:
         preferences.path_of({"HOME": home})
     with pytest.raises(FrostError, match="HOME"):
         drafts.path_of({"HOME": home}, "unix:/x", "tenant", "policy", "ada@example.org")
+
+
+def test_a_named_file_must_exist_also_when_the_screens_read_it_again(home: Home) -> None:
+    home.config.parent.mkdir(mode=0o700)
+    home.config.write_text("contexts: {local: {}}")
+    named = resolve(home.environment(), path=str(home.config))
+    usual = resolve(home.environment())
+    home.config.unlink()
+    with pytest.raises(FrostError) as refused:
+        again(named)
+    assert refused.value.code == "CONFIG_MISSING"
+    assert again(usual).config.exists is False
 
 
 ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
