@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual import events, on
+from textual import on
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -32,7 +32,7 @@ from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
-from tui.terminal.textual_patches import PatchedApp, TypeAhead, VisibleControls
+from tui.terminal.textual_patches import KeyQueueApp, VisibleControls
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui.state.debug_log import DebugLog
 
 
-class FrostApp(PatchedApp):
+class FrostApp(KeyQueueApp):
     """Full-screen frost on one connection."""
 
     TITLE = "frost"
@@ -79,8 +79,7 @@ class FrostApp(PatchedApp):
             read_only=launch.read_only,
             on_reply=debug_log.write if debug_log is not None else None,
         )
-        self._type_ahead = TypeAhead(self)
-        self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self._type_ahead.hold_for_dialog)
+        self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self.type_ahead.hold_for_dialog)
         self._net = VisibleControls()
         self._notices = Notices()
         self._asking_to_sign_in = False
@@ -97,11 +96,6 @@ class FrostApp(PatchedApp):
 
         with pictured():
             return super().export_screenshot(title=title, simplify=simplify)
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self._type_ahead.holds(event):
-            return
-        await super().on_event(event)
 
     # Start and exit
 

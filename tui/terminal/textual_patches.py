@@ -27,6 +27,7 @@ from textual._styles_cache import StylesCache
 from textual.app import App, ScreenStackError
 from textual.color import Color
 from textual.containers import Horizontal, Vertical
+from textual.driver import Driver
 from textual.events import Key, Paste
 from textual.filter import LineFilter
 from textual.geometry import Region
@@ -159,7 +160,14 @@ def _renders(compositor: Compositor, crop: Region | None = None) -> Iterator[tup
 
 
 class PatchedApp(App[None]):
-    """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications."""
+    """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications.
+
+    Dialogs need its `type_ahead`.
+    """
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class=driver_class)
+        self.type_ahead = TypeAhead(self)
 
     def get_theme(self, theme_name: str) -> Theme | None:
         """Return a registered theme. Textual copies its table of themes for each of the many calls of a frame."""
@@ -197,6 +205,15 @@ class PatchedApp(App[None]):
         discard()
 
 
+class KeyQueueApp(PatchedApp):
+    """Dispatches keys through the queue."""
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, Key | Paste) and not event.is_forwarded and self.type_ahead.holds(event):
+            return
+        await super().on_event(event)
+
+
 class PaintsNothing(Widget):
     """Paints one cached blank line. Textual paints every container whole before its children; with four containers
     around a list, that is half of the time of a frame.
@@ -227,29 +244,64 @@ class Stack(Vertical, PaintsNothing):
 PATIENCE_SECONDS = 0.3
 """How long keys wait at most: a slow action must not block the keyboard."""
 
+QUESTION_SECONDS = 0.15
+"""How long a question discards keys: too short to read it, so they were meant for the screen behind it."""
+
 ROUNDS = 3
 """Passes up to the application: the key, the messages of the widget, and their consequences."""
 
 
 class TypeAhead:
-    """The queue of keys to dispatch."""
+    """The queue of typed keys. All rules about keys typed early are here.
 
-    def __init__(self, app: "App[None]") -> None:
+    - A key is dispatched when the previous one is handled, and the dialog that it opens has the focus. So keys typed
+      ahead of a form arrive in the form, in their order.
+    - After `patience_seconds`, a key is dispatched without further waiting.
+    - Keys typed ahead of a question, and in the first `question_seconds` of it, are discarded except Esc. So they
+      never answer it.
+    """
+
+    def __init__(
+        self,
+        app: "App[None]",
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        question_seconds: float = QUESTION_SECONDS,
+    ) -> None:
         self._app = app
+        self._patience_seconds, self._question_seconds = patience_seconds, question_seconds
         self._waiting: deque[Key | Paste] = deque()
         self._next: Key | Paste | None = None
         self._busy = False
         self._task: asyncio.Task[None] | None = None
         self._opening: tuple[Screen[Any], asyncio.Event] | None = None
+        self._question: Screen[Any] | None = None
 
     def holds(self, event: Key | Paste) -> bool:
-        """Return whether an event must wait. It is posted again in its turn."""
+        """Return whether an event must not be dispatched now: it is posted again in its turn, or discarded."""
+        discarded = self._question is self._app.screen and not _is_escape(event)
+        if discarded and event is not self._next:
+            return True
         if self._busy and event is not self._next:
             self._waiting.append(event)
             return True
         self._next = None
         self._start()
-        return False
+        return discarded
+
+    def open_question(self, question: "Screen[Any]", listen: Callable[[], None]) -> None:
+        """Discard the typed keys. Call `listen` when the question may be answered."""
+        self._question = question
+        self._waiting = deque(filter(_is_escape, self._waiting))
+        if self._opening is not None:
+            self._opening[1].set()
+
+        def end() -> None:
+            if self._question is question:
+                self._question = None
+            listen()
+
+        question.set_timer(self._question_seconds, end)
 
     def hold_for_dialog(self, ended: asyncio.Event) -> None:
         """Queue keys for a dialog until it has the focus. `ended` is set if the action ends before."""
@@ -264,7 +316,7 @@ class TypeAhead:
     async def _release(self) -> None:
         """Wait until the dispatched key is handled and its dialog is open, then post the next one."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience_seconds):
                 for _ in range(ROUNDS):
                     await self._handled()
                     if not self._waiting:
@@ -307,6 +359,10 @@ class TypeAhead:
             await ended.wait()
         finally:
             app.screen_change_signal.unsubscribe(app)
+
+
+def _is_escape(event: Key | Paste) -> bool:
+    return isinstance(event, Key) and event.key == "escape"
 
 
 async def _caught_up(node: MessagePump) -> None:
