@@ -1,8 +1,8 @@
-"""Patches of Textual, and the list of its private names that the screens use.
+"""Patches of Textual, the list of its private names that the screens use, and the list of all work-arounds.
 
-Each entry of `PRIVATE_NAMES` and each class here is for Textual 8.2.8, the newest release. None of the patches is known
-to be unnecessary in a later one. tests/tui/test_textual_patches.py fails if a private name is missing in Textual, is
-used without an entry, or if a patched defect is gone.
+`WORK_AROUNDS` has those of all packages, also for CPython, with the last version that needs each. For Textual, that is
+8.2.8, the newest release. tests/tui/test_textual_patches.py fails if frost requires a later version than a work-around
+names, if a private name is missing in Textual or is used without an entry, or if a patched defect is gone.
 
 Textual passes escape sequences in text to the terminal. Its own sequences are not part of the text of segments, so
 replacing control characters in that text is safe.
@@ -90,6 +90,47 @@ PRIVATE_NAMES = (
     PrivateName("textual_serve.app_service:AppService", "_process", "is the program of the tab"),
     PrivateName("textual_serve.app_service:AppService", "_stdin", "is the input of the program"),
     PrivateName("textual_serve.app_service:AppService", "_task", "is the task that reads the output of the program"),
+)
+
+
+class WorkAround(NamedTuple):
+    """Code that exists only because of a defect or a limit of CPython or of a package."""
+
+    place: str
+    """The file, with a name in it."""
+    package: str
+    last: str
+    """The last version that needs the work-around; the newest checked one if no version without the defect is known."""
+    reason: str
+
+
+WORK_AROUNDS = (
+    WorkAround("client/commands/root.py:__cause__", "python", "3.11", "wraps Ctrl-C in a class body in a RuntimeError"),
+    WorkAround('tui/__main__.py:exec("")', "python", "3.11", "exits `-m` by a signal after a Ctrl-C in an exec"),
+    WorkAround("service/http_server/collection_pauses.py:CollectionPauses", "python", "3.13", "collects in one step"),
+    WorkAround("client/lazy_modules.py:LazyModule", "python", "3.14", "has no lazy imports (PEP 810)"),
+    WorkAround("client/commands/invocation.py:_load_http_without_ssl", "python", "3.14", "has no lazy imports"),
+    WorkAround("tui/__main__.py:gc.disable", "python", "3.11", "collects garbage while a command loads"),
+    WorkAround("client/commands/interruption.py:_repeat_if_dropped", "python", "3.11", "drops Ctrl-C in destructors"),
+    WorkAround("tui/terminal/textual_patches.py:VisibleControls", "textual", "8.2.8", "passes controls in text"),
+    WorkAround("tui/terminal/textual_patches.py:IgnoresOldSizes", "textual", "8.2.8", "lays out outdated sizes"),
+    WorkAround("tui/terminal/textual_patches.py:fix_style_cache_leak", "textual", "8.2.8", "keeps removed widgets"),
+    WorkAround("tui/terminal/textual_patches.py:paint_changed_lines", "textual", "8.2.8", "paints unchanged lines"),
+    WorkAround("tui/terminal/textual_patches.py:get_theme", "textual", "8.2.8", "copies the table of themes"),
+    WorkAround("tui/terminal/textual_patches.py:_fatal_error", "textual", "8.2.8", "prints variables in tracebacks"),
+    WorkAround("tui/terminal/textual_patches.py:_refresh_notifications", "textual", "8.2.8", "keeps holders of toasts"),
+    WorkAround("tui/terminal/textual_patches.py:withdraw_notifications", "textual", "8.2.8", "only clears all toasts"),
+    WorkAround("tui/terminal/textual_patches.py:PaintsNothing", "textual", "8.2.8", "paints containers whole"),
+    WorkAround("tui/terminal/textual_patches.py:TypeAhead", "textual", "8.2.8", "lets keys overtake each other"),
+    WorkAround("tui/terminal/driver.py:listen", "textual", "8.2.8", "ignores ESCDELAY below 100 ms"),
+    WorkAround("tui/terminal/driver.py:Output", "textual", "8.2.8", "blocks in a write to a stopped terminal"),
+    WorkAround("tui/terminal/driver.py:_get_terminal_size", "textual", "8.2.8", "prefers COLUMNS to the real size"),
+    WorkAround("tui/terminal/browser_driver.py:BrowserDriver", "textual", "8.2.8", "ignores that a tab is gone"),
+    WorkAround("tui/shell/main_screen.py:sizes", "textual", "8.2.8", "lays out twice for the classes of the size"),
+    WorkAround("tui/widgets/record_table.py:on_key", "textual", "8.2.8", "queues a key in each container"),
+    WorkAround("tui/iam/editor/text_pane.py:_matching_bracket_location", "textual", "8.2.8", "matches slowly"),
+    WorkAround("tui/iam/editor/screen.py:_worker_changed", "textual", "8.2.8", "does not bubble worker states"),
+    WorkAround("tui/web/tab.py:AppService", "textual-serve", "1.1.3", "starts a program through a shell"),
 )
 
 
