@@ -29,23 +29,26 @@ if TYPE_CHECKING:
 
 
 def resolve(
-    source: Config | str | None = None, environ: Mapping[str, str] = os.environ, *, context: str | None = None
+    environ: Mapping[str, str] = os.environ,
+    *,
+    config: Config | None = None,
+    path: str | None = None,
+    context: str | None = None,
 ) -> Connection:
     """Return the connection of a context.
 
     Args:
-        source: A loaded configuration or the path of its file; None is the default file.
         environ: The environment, with `HOME`, `FROST_CONTEXT` and `FROST_CREDENTIAL_STORE`.
+        config: A loaded configuration; None loads the file.
+        path: The path of the file, which must exist; None is the default file, which may be missing.
         context: Name of the context; None selects it by `FROST_CONTEXT`, then by the file.
 
     Raises:
-        FrostError: The file is invalid (exit 2), or the context does not exist (exit 5). A file given as `source` must
-            exist (exit 2).
+        FrostError: The file is invalid or missing (exit 2), or the context does not exist (exit 5).
     """
-    if isinstance(source, Config):
-        config = source
-    else:
-        config = files.load(source or files.default_path(environ), explicit=bool(source), environ=environ)
+    if config is None:
+        chosen = files.default_path(environ) if path is None else path
+        config = files.load(chosen, explicit=path is not None, environ=environ)
     selected = files.select(config, environ, context or "")
     return Connection(config, selected.context, selected.source, environ)
 
@@ -232,7 +235,7 @@ def open_client(
     """
     from client.transport.async_client import AsyncClient
 
-    return AsyncClient(resolve(config_path, environ, context=context), on_reply=on_reply)
+    return AsyncClient(resolve(environ, path=config_path, context=context), on_reply=on_reply)
 
 
 def open_blocking_client(
@@ -248,4 +251,4 @@ def open_blocking_client(
     """
     from client.transport.blocking_client import BlockingClient
 
-    return BlockingClient(resolve(config_path, environ, context=context), on_reply=on_reply)
+    return BlockingClient(resolve(environ, path=config_path, context=context), on_reply=on_reply)

@@ -5,7 +5,8 @@ All values are validated before the file is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from client.config.reader import LOCAL, OUTPUT_FORMATS, Config, Context, Stored, select
 from client.config.writer import Document, edit, quoted, replaced
@@ -162,6 +163,57 @@ def _is_same(endpoint: str, other: str) -> bool:
         return str(Endpoint.parse(endpoint)) == str(Endpoint.parse(other))
     except FrostError:  # the stored text need not be a valid endpoint
         return endpoint == other
+
+
+def with_api_key(config: Config, endpoint: str, prefix: str) -> list[str]:
+    """Return the names of the contexts of an endpoint whose API key begins with `prefix`.
+
+    A context is skipped if its key is in a keyring that is unavailable.
+    """
+    names = []
+    for name in config.contexts:
+        with suppress(FrostError):
+            if _has_api_key(config, name, endpoint, prefix):
+                names.append(name)
+    return names
+
+
+def require_api_key(config: Config, name: str, endpoint: str, prefix: str) -> None:
+    """Require that a context of an endpoint has the API key that begins with `prefix`.
+
+    Raises:
+        FrostError: The context does not exist (exit 5) or has another key or endpoint (exit 6), or the keyring is
+            unavailable (exit 3).
+    """
+    select(config, {}, name)
+    if not _has_api_key(config, name, endpoint, prefix):
+        raise FrostError(
+            f"context {safe(name)!r} does not have this API key",
+            code="CONTEXT_HAS_ANOTHER_KEY",
+            hint="nothing was changed; list the contexts: frost config get-contexts",
+            exit_code=Exit.CONFLICT,
+        )
+
+
+def _has_api_key(config: Config, name: str, endpoint: str, prefix: str) -> bool:
+    context = config.contexts[name]
+    if not prefix or "api_key" not in context.credentials.kinds or not _is_same(context.api_endpoint, endpoint):
+        return False
+    from client.auth import credential_store
+
+    return credential_store.load(config, context).secret.startswith(prefix)
+
+
+def old_key_notice(names: Sequence[str]) -> str:
+    """Return a notice about contexts that still have the old key of a rotation, with the command to run next."""
+    import shlex
+
+    listed = " and ".join(safe(name) for name in names)
+    verb = "have" if len(names) > 1 else "has"
+    return (
+        f"context{'s' * (len(names) > 1)} {listed} still {verb} the old key;"
+        f" store the new one: FROST_CONTEXT={safe(shlex.quote(names[0]))} frost config set api_key -"
+    )
 
 
 def remove(config: Config, name: str) -> list[str]:

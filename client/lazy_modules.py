@@ -6,6 +6,7 @@ does not help: in Python 3.11, the second `import` of a module already executes 
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -27,24 +28,35 @@ NAMES: Mapping[str, Mapping[str, Callable[[], str]]] = {
 """The modules, and functions that they have before they are executed."""
 
 
+_lock = threading.RLock()
+"""Held while a module is executed. None of `NAMES` imports a module that uses another of them when it is imported, so
+this lock and the locks of the import system cannot wait for each other."""
+
+
 class LazyModule(ModuleType):
-    """A module that executes its code when a missing attribute is read."""
+    """A module that executes its code when a missing attribute is read. Thread-safe: other threads wait for the end."""
 
     def __getattr__(self, name: str) -> Any:
-        self.__class__ = ModuleType  # type: ignore[assignment]
-        spec = self.__spec__
-        assert spec is not None
-        assert spec.loader is not None
-        spec.loader.exec_module(self)
+        with _lock:
+            if name in vars(self):  # another thread has executed the module
+                return vars(self)[name]
+            if "_executing" in vars(self) or type(self) is not LazyModule:
+                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+            spec = self.__spec__
+            assert spec is not None
+            assert spec.loader is not None
+            vars(self)["_executing"] = True
+            try:
+                spec.loader.exec_module(self)
+            finally:
+                del vars(self)["_executing"]
+            self.__class__ = ModuleType  # type: ignore[assignment]
         return getattr(self, name)
 
 
-def install() -> None:
-    """Put the modules into `sys.modules` that are not imported already.
-
-    Call it before other threads start: two first uses at the same time would find an incomplete module.
-    """
-    for name, functions in NAMES.items():
+def install(names: Mapping[str, Mapping[str, Callable[[], str]]] = NAMES) -> None:
+    """Put the modules into `sys.modules` that are not imported already."""
+    for name, functions in names.items():
         spec = None if name in sys.modules else _find_spec(name)
         if spec is not None and spec.loader is not None:
             module = LazyModule(name)

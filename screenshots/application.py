@@ -55,7 +55,7 @@ async def running_application(home: Home, size: tuple[int, int], first_words: st
     state = home.path / ".cli" / "state.json"
     state.unlink(missing_ok=True)
     shutil.rmtree(home.path / ".cli" / "drafts", ignore_errors=True)
-    app = FrostApp(resolve(None, os.environ), Launch(), state)
+    app = FrostApp(resolve(os.environ), Launch(), state)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: first_words in text_of(app) and app.workspace.link.state == "up", "the first screen")
         yield pilot

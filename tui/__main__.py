@@ -119,7 +119,7 @@ def open_screens(flags: launch.Launch) -> int:
 
     try:
         flags = _check_tenant(flags)
-        connection = resolve(flags.config, os.environ)
+        connection = resolve(os.environ, path=flags.config)
         for line in connection.config.repairs:  # visible again after the screens close
             sys.stderr.write(f"frost: warning: {line}\n")
         debug_log = _open_debug_log() if flags.debug else None

@@ -115,7 +115,7 @@ class Invocation:
         """Return the connection of a named context; None is the context in use."""
         from client import connection
 
-        return connection.resolve(self.config, os.environ, context=context)
+        return connection.resolve(os.environ, config=self.config, context=context)
 
     @cached_property
     def _driver(self) -> "BlockingClient":

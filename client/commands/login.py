@@ -104,7 +104,7 @@ def _connection(run: Invocation, context: str | None, endpoint: str | None) -> "
 
     drafted = contexts.draft(run.config, context, endpoint)
     return (
-        connection.resolve(drafted, os.environ, context=context),
+        connection.resolve(os.environ, config=drafted, context=context),
         lambda: contexts.add(run.config, context, endpoint),
     )
 

@@ -88,6 +88,8 @@ class Config(NamedTuple):
     notices: tuple[str, ...]
     repairs: tuple[str, ...] = ()
     """The notices about repaired folders. A second load does not repeat them."""
+    explicit: bool = False
+    """Whether the user named the file. It must exist then, also when it is read again."""
 
 
 class Selected(NamedTuple):
@@ -107,7 +109,7 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
 
     Args:
         path: The file; may be missing.
-        explicit: Whether the user passed `path` with `--config`; a missing file is then an error.
+        explicit: Whether the user named the file, for example with `--config`; a missing file is then an error.
         environ: The environment, with `HOME` for the socket of the local platform.
 
     Raises:
@@ -131,7 +133,7 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
     warning = file.exposure(real, content.mode)
     warnings = (*repaired, warning) if warning else repaired
     return _Reader(path, document, default_endpoint(environ)).config(
-        path, exists=True, warnings=warnings, repairs=repaired
+        path, exists=True, warnings=warnings, repairs=repaired, explicit=explicit
     )
 
 
@@ -167,7 +169,9 @@ class _Reader:
         self._document = document
         self._endpoint = endpoint
 
-    def config(self, path: str, *, exists: bool, warnings: tuple[str, ...], repairs: tuple[str, ...]) -> Config:
+    def config(
+        self, path: str, *, exists: bool, warnings: tuple[str, ...], repairs: tuple[str, ...], explicit: bool = False
+    ) -> Config:
         document = self._document
         contexts, flat = self._contexts()
         current = (
@@ -197,6 +201,7 @@ class _Reader:
             keys={action: self._text(keys, action) for action in keys},
             notices=tuple(notices),
             repairs=repairs,
+            explicit=explicit,
         )
 
     def _contexts(self) -> tuple[dict[str, Context], bool]:

@@ -43,6 +43,53 @@ def test_the_secret_of_a_rotated_key_is_the_last_line(owner: Account) -> None:
     assert "; the new one has its 1 group or policy" in result.err
 
 
+def test_a_rotation_names_the_contexts_with_the_old_key(owner: Account) -> None:
+    owner.done(*CREATE, "compute:read", "--save-context", "old key")
+    key = owner.done("profile", FROST_CONTEXT="old key")["credential"]["id"]
+    result = owner.run(*ROTATE, key)
+    assert result.code == 0
+    notice = (
+        "context old key still has the old key; store the new one: FROST_CONTEXT='old key' frost config set api_key -"
+    )
+    assert notice in result.err
+    secret = result.out.splitlines()[-1]
+    stored = owner.home.frost("config", "set", "api_key", "-", stdin=secret, env={"FROST_CONTEXT": "old key"})
+    assert stored.code == 0
+    new = owner.done("profile", FROST_CONTEXT="old key")["credential"]["id"]
+    assert new != key
+    assert "context" not in owner.run(*ROTATE, Key(owner, "compute:read").id).err
+
+
+def test_a_rotation_updates_the_context_that_has_the_key(owner: Account) -> None:
+    owner.done(*CREATE, "compute:read", "--save-context", "updated")
+    before = owner.home.config.read_text()
+    key = owner.done("profile", FROST_CONTEXT="updated")["credential"]["id"]
+    for code, words in (
+        (5, (key, "--update-context", "missing")),
+        (6, (key, "--update-context", "local")),
+        (6, (Key(owner, "compute:read").id, "--update-context", "updated")),
+    ):
+        assert "POST" not in owner.refused(code, *ROTATE, *words, "-d")
+    assert owner.home.config.read_text() == before
+    document = owner.done(*ROTATE, key, "--update-context", "updated", "--overlap", "0")
+    assert (document["context"], document["replaced"]["status"], "key" in document) == ("updated", "revoked", False)
+    assert owner.done("profile", FROST_CONTEXT="updated")["credential"]["id"] == document["apiKey"]["id"]
+    result = owner.run(*ROTATE, document["apiKey"]["id"], "--update-context", "updated")
+    assert "fmk_" not in (result.out + result.err).replace(document["apiKey"]["keyPrefix"], "").replace("fmk_…", "")
+    assert "context updated has the key" in result.err
+    assert "still" not in result.err.replace("is still valid", "")
+
+
+def test_a_rotated_key_that_cannot_be_stored_is_printed_and_the_old_one_works(owner: Account) -> None:
+    owner.done(*CREATE, "compute:read", "--save-context", "unwritable")
+    key = owner.done("profile", FROST_CONTEXT="unwritable")["credential"]["id"]
+    no_keyring = {"FROST_CREDENTIAL_STORE": "keyring", "DBUS_SESSION_BUS_ADDRESS": ""}
+    result = owner.run(*ROTATE, key, "--update-context", "unwritable", "--overlap", "0", **no_keyring)
+    assert (result.code, "could not be stored in context unwritable" in result.err) == (3, True)
+    assert owner.home.request("GET", "/api/v1/me", key=result.out.splitlines()[-1]).status == 200
+    assert owner.done("profile", FROST_CONTEXT="unwritable")["credential"]["id"] == key
+
+
 def test_a_malformed_or_past_time_is_refused(owner: Account) -> None:
     for overlap in ("", "1", "1w", "-1h", "1.5h", "soon", "٣h", "1h "):
         assert "30m, 24h or 7d" in owner.refused(2, *ROTATE, "0192f7c1", f"--overlap={overlap}")

@@ -54,7 +54,7 @@ async def _typed(home: Home, text: str) -> list[Line]:
     from tui.launch import Launch
     from tui.shell.app import FrostApp
 
-    app = FrostApp(resolve(None, os.environ), Launch(), home.path / ".cli" / "state.json")
+    app = FrostApp(resolve(os.environ), Launch(), home.path / ".cli" / "state.json")
     edits, verdicts, bare, paints = [], [], [], []
     async with app.run_test(size=(120, 36)) as pilot:
         workspace = app.workspace

@@ -152,6 +152,8 @@ def test_a_dropped_endpoint_drops_its_credentials(home: Home) -> None:
 def test_a_missing_file_is_refused_also_under_its_default_path(home: Home) -> None:
     home.config.unlink(missing_ok=True)
     with pytest.raises(FrostError) as refused:
-        connection.resolve(str(home.config), home.environment())
+        connection.resolve(home.environment(), path=str(home.config))
     assert refused.value.code == "CONFIG_MISSING"
-    assert connection.resolve(None, home.environment()).config.exists is False
+    with pytest.raises(FrostError, match="not a regular file"):
+        connection.resolve(home.environment(), path="")
+    assert connection.resolve(home.environment()).config.exists is False

@@ -1,11 +1,14 @@
 """Modules of the standard library that a command executes at their first use."""
 
+import importlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from client.lazy_modules import NAMES
+from client.lazy_modules import NAMES, install
 
 
 @pytest.mark.process
@@ -49,3 +52,66 @@ def test_modules_that_are_imported_already_are_kept() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["module", "True"]
+
+
+SLOW = """
+import threading
+started, may_end = threading.Event(), threading.Event()
+if globals().get("fails"):
+    raise KeyboardInterrupt
+may_end.wait()
+value = 1
+"""
+
+
+def test_a_second_thread_waits_for_the_first_use_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazy_and_slow.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    install({"lazy_and_slow": {}})
+    module = importlib.import_module("lazy_and_slow")
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            end = None
+            try:
+                first = threads.submit(lambda: module.value)
+                while (end := vars(module).get("may_end")) is None:
+                    assert not first.done()
+                second = threads.submit(lambda: module.value)
+                end.wait(0.1)  # the second thread reaches the module, which has no value yet
+                assert not second.done()
+            finally:
+                if end is not None:
+                    end.set()
+            assert (first.result(), second.result()) == (1, 1)
+        assert type(module) is type(sys)
+        with pytest.raises(AttributeError, match="missing"):
+            _ = module.missing
+    finally:
+        del sys.modules["lazy_and_slow"]
+
+
+def test_an_interrupted_first_use_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazy_and_slow.py").write_text(SLOW.replace("may_end.wait()", ""))
+    monkeypatch.syspath_prepend(tmp_path)
+    install({"lazy_and_slow": {}})
+    module = importlib.import_module("lazy_and_slow")
+    try:
+        vars(module)["fails"] = True
+        with pytest.raises(KeyboardInterrupt):
+            _ = module.value
+        vars(module)["fails"] = False
+        assert module.value == 1
+    finally:
+        del sys.modules["lazy_and_slow"]
+
+
+@pytest.mark.process
+def test_ssl_is_hidden_only_while_no_other_thread_can_import_it() -> None:
+    code = (
+        "import sys, threading\nfrom client.commands.invocation import _load_http_without_ssl as load\n"
+        "end = threading.Event()\nthread = threading.Thread(target=end.wait)\nthread.start()\nload()\n"
+        "assert 'http.client' not in sys.modules and 'ssl' not in sys.modules\nend.set()\nthread.join()\nload()\n"
+        "assert 'http.client' in sys.modules and 'ssl' not in sys.modules\n"
+        "import http.client, ssl\nassert not hasattr(http.client, 'HTTPSConnection') and ssl.SSLContext"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -38,7 +38,7 @@ def demo(demo_platform: Path) -> Iterator[Home]:
 
 
 def who(home: Home) -> str:
-    return str(BlockingClient(resolve(None, home.environment())).ask_json(account.me())["email"])
+    return str(BlockingClient(resolve(home.environment())).ask_json(account.me())["email"])
 
 
 def pids(home: Home) -> set[int]:
@@ -73,7 +73,7 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
     deep.mkdir()
     environ = {**demo.environment(), "HOME": str(deep), "XDG_RUNTIME_DIR": str(demo.path)}
     try:
-        assert BlockingClient(resolve(None, environ)).ask_json(account.me())["email"]
+        assert BlockingClient(resolve(environ)).ask_json(account.me())["email"]
         assert not (deep / ".cli" / "platform" / "api.sock").exists()
     finally:
         control.stop(environ)
@@ -222,9 +222,9 @@ def test_stopping_stops_and_the_next_request_starts(demo: Home) -> None:
 @pytest.mark.slow
 def test_resetting_loads_another_world_and_clients_sign_in_again(demo: Home) -> None:
     environ = demo.environment()
-    running = BlockingClient(resolve(None, environ))
+    running = BlockingClient(resolve(environ))
     running.ask_json(account.me())
-    connection = resolve(None, environ)
+    connection = resolve(environ)
     keys = (demo.platform_dir / "world-keys.json").read_bytes()
     process.reset(load(str(demo.config), environ=environ), "demo", environ)
     assert running.ask_json(account.me())["email"] == "owner@aurora.example"

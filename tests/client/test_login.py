@@ -29,7 +29,7 @@ sys.stderr.write("".join(connection.notices))
 
 
 def connect(home: Home) -> Connection:
-    return resolve(None, home.environment())
+    return resolve(home.environment())
 
 
 def who(connection: Connection) -> str:

@@ -42,7 +42,7 @@ def away(home: Home, provider: Provider) -> Connection:
 
 
 def connect(home: Home) -> Connection:
-    return resolve(str(home.config), home.environment())
+    return resolve(home.environment(), path=str(home.config))
 
 
 def signed_in(home: Home, session: Credential = OLD) -> Connection:
@@ -249,7 +249,7 @@ import sys
 from client.api import account
 from client.connection import resolve
 from client.transport.blocking_client import BlockingClient
-print(BlockingClient(resolve(sys.argv[1])).ask_json(account.me())["id"])
+print(BlockingClient(resolve(path=sys.argv[1])).ask_json(account.me())["id"])
 """
 
 

@@ -174,7 +174,7 @@ async def test_screens_that_break_while_they_send_show_no_secret(
     with pytest.raises(WorkerFailed, match="no network fails like this"):  # noqa: PT012 - raised as they are left
         async with screens(demo, monkeypatch) as ui:
             monkeypatch.setattr(AnyIOStream, "write", Breaks.write)
-            ui.app.run_worker(AsyncClient(resolve(None)).ask(account.me()))
+            ui.app.run_worker(AsyncClient(resolve()).ask(account.me()))
             await ui.until(lambda: bool(ui.app._exit_renderables), "the end")
             paper = Console(file=io.StringIO(), width=200)
             paper.print(*ui.app._exit_renderables)

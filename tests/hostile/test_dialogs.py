@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 from textual import events
-from textual.app import App
 from textual.pilot import Pilot
 
 from tests.acceptance.people import STAGING
 from tests.homes import Home
 from tests.terminal import Program
 from tests.tui.screens import listened
+from tui.terminal.textual_patches import KeyQueueApp
 from tui.widgets.dialog import Confirm
 
 
-class Asking(App[None]):
+class Asking(KeyQueueApp):
     """Asks one question about a tenant and keeps the answer."""
 
     def __init__(self, tenant: str, **options: str) -> None:

@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
 
 from tests.tui.screens import listened
+from tui.terminal.textual_patches import PatchedApp
 
 
-class Alone(App[None]):
+class Alone(PatchedApp):
     """Shows `widgets`; `answer` is the result of the last dialog."""
 
     answer: Any = "none yet"

@@ -249,7 +249,7 @@ async def opened(
         monkeypatch.delenv(name, raising=False)
     memory = preferences.path_of(os.environ)
     memory.unlink(missing_ok=True)
-    connection = await asyncio.to_thread(resolve, None, os.environ)
+    connection = await asyncio.to_thread(resolve, os.environ)
     app = FrostApp(connection, launch or Launch(), memory)
     async with app.run_test(size=size, notifications=True) as pilot:
         ui = Ui(app, pilot)

@@ -249,7 +249,7 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
         await ui.press("q")
         await ui.until(lambda: not ui.app.is_running, "the end")
     assert preferences.load(path).sort["tenants"] == ["displayName", True]
-    app = FrostApp(await asyncio.to_thread(resolve, None, os.environ), Launch(), path)
+    app = FrostApp(await asyncio.to_thread(resolve, os.environ), Launch(), path)
     async with app.run_test(size=(120, 36)) as pilot:
         await Ui(app, pilot).expect("Data Lake", "▼")
     assert preferences.load(path).sort["tenants"] == ["displayName", True]

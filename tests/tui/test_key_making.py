@@ -220,6 +220,17 @@ async def test_a_rotated_key_works_until_its_end(demo: Home, ui: Ui) -> None:
     assert demo.request("GET", "/api/v1/tenants", key=demo.world_key("tenant-reader")).status == 401
 
 
+async def test_a_rotation_names_the_contexts_with_the_old_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.json("account", "api-key", "create", "--name", "of robot", "--scopes", "dns:read", "--save-context", "robot")
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("6", shows="of robot")
+        await ui.press("o", on="of robot", shows="Rotate of robot")
+        await ui.heard()
+        await ui.press("enter", shows=("New API key of robot", "with the old key: robot"))
+        await ui.heard()
+        await ui.press("escape", "escape", toast="FROST_CONTEXT=robot frost config set api_key -")
+
+
 async def test_a_changed_key_keeps_secret_and_expiry(demo: Home, ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from textual.message import Message
 
+from client.config import file as config_file
+from client.connection import resolve
 from client.errors import FrostError
 from client.operations import unless_cancelled
 from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
@@ -24,7 +26,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.routes import History, Navigate, RunAction, View
 from tui.state import drafts, preferences
 from tui.state.context_state import BACKOFF, Link
-from tui.state.contexts import homely
+from tui.state.contexts import again, homely
 from tui.state.debug_log import DebugLog, debug_log_path
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
@@ -156,6 +158,18 @@ def test_state_and_drafts_need_a_home_as_commands_do(home: str) -> None:
         drafts.path_of({"HOME": home}, "unix:/x", "tenant", "policy", "ada@example.org")
 
 
+def test_a_named_file_must_exist_also_when_the_screens_read_it_again(home: Home) -> None:
+    home.config.parent.mkdir(mode=0o700)
+    home.config.write_text("contexts: {local: {}}")
+    named = resolve(home.environment(), path=str(home.config))
+    usual = resolve(home.environment())
+    home.config.unlink()
+    with pytest.raises(FrostError) as refused:
+        again(named)
+    assert refused.value.code == "CONFIG_MISSING"
+    assert again(usual).config.exists is False
+
+
 ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
 
 
@@ -165,17 +179,74 @@ def test_saved_preferences_are_loaded_for_their_endpoint(tmp_path: Path) -> None
     memory.tenants = preferences.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}])
     assert memory.tenants == [ROW]
     memory.recent = ["t1"]
-    preferences.save(tmp_path / "state.json", state)
+    preferences.save(tmp_path / "state.json", state, preferences.State())
     assert preferences.load(tmp_path / "state.json") == state
     assert state.of("local", "https://other/api").tenants == []
 
 
 def test_the_file_is_private_and_may_fail_to_be_written(tmp_path: Path) -> None:
-    preferences.save(tmp_path / ".cli" / "state.json", preferences.State())
+    preferences.save(tmp_path / ".cli" / "state.json", preferences.State(), preferences.State())
     assert (tmp_path / ".cli" / "state.json").stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in (tmp_path / ".cli").iterdir()] == ["state.json"]
+    assert {path.name for path in (tmp_path / ".cli").iterdir()} == {"state.json", ".state.json.locks"}
     (tmp_path / "file").write_text("")
-    preferences.save(tmp_path / "file" / "state.json", preferences.State())
+    preferences.save(tmp_path / "file" / "state.json", preferences.State(), preferences.State())
+
+
+def test_two_programs_keep_the_changes_of_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    first = preferences.State("tenants", lines=["one"], sort={"tenants": ["slug", True]})
+    first.of("local", "unix:/a").recent = ["t1", "t2", "t3"]
+    preferences.save(path, first, preferences.State())
+    programs = [preferences.load(path) for _ in range(2)]
+    loaded = [program.copy() for program in programs]
+    one, other = programs
+    one.screen, one.lines, one.sort["keys"] = "policies", ["one", "two"], ["name", False]
+    one.of("local", "unix:/a").recent[:] = ["t4", "t1", "t2", "t3"]
+    other.theme, other.lines = "frost-light", ["three", "one"]
+    other.of("local", "unix:/a").recent[:] = ["t3", "t1", "t2"]
+    other.of("work", "https://work/api").recent = ["t9"]
+    for program, base in zip(programs, loaded, strict=True):
+        preferences.save(path, program, base)
+        preferences.save(path, program, base)
+    state = preferences.load(path)
+    assert (state.screen, state.theme) == ("policies", "frost-light")
+    assert state.lines == ["two", "three", "one"]
+    assert state.sort == {"tenants": ["slug", True], "keys": ["name", False]}
+    assert state.of("local", "unix:/a").recent == ["t3", "t4", "t1", "t2"]
+    assert state.of("work", "https://work/api").recent == ["t9"]
+    base = one.copy()
+    one.of("local", "unix:/a").recent.clear()  # another principal signed in
+    preferences.save(path, one, base)
+    assert preferences.load(path).of("local", "unix:/a").recent == []
+
+
+def test_a_full_list_of_recent_tenants_keeps_the_latest_of_both_programs(tmp_path: Path) -> None:
+    path, stored = tmp_path / "state.json", [f"t{number}" for number in range(preferences.RECENT)]
+    memory = (first := preferences.State()).of("local", "unix:/a")
+    memory.recent = stored
+    preferences.save(path, first, preferences.State())
+    for new in ("a", "b"):
+        program = first.copy()
+        program.of("local", "unix:/a").recent = [new, *stored[:-1]]
+        preferences.save(path, program, first)
+    assert preferences.load(path).of("local", "unix:/a").recent == ["b", "a", *stored[:-2]]
+
+
+def test_state_of_one_endpoint_is_not_merged_into_another(tmp_path: Path) -> None:
+    path, own = tmp_path / "state.json", preferences.State()
+    own.of("work", "https://new/api").recent = ["new"]
+    old = preferences.State()
+    old.of("work", "https://old/api").recent = ["old"]
+    preferences.save(path, old, preferences.State())
+    preferences.save(path, own, preferences.State())
+    assert preferences.load(path).contexts["work"] == preferences.ContextMemory("https://new/api", recent=["new"])
+
+
+def test_a_save_is_skipped_while_another_program_saves(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    with config_file.locked(str(path)):
+        preferences.save(path, preferences.State("policies"), preferences.State(), lock_seconds=0)
+    assert not path.exists()
 
 
 def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path) -> None:
@@ -191,7 +262,8 @@ def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path) -> None:
     for quota in (7, "x", {"used": "1", "limit": "2"}, {"used": [], "limit": 1}):
         state = preferences.State()
         state.of("local", "unix:/a").tenants = [{**ROW, "tightestQuota": quota}, ROW]
-        preferences.save(path, state)
+        path.unlink()
+        preferences.save(path, state, preferences.State())
         assert preferences.load(path).of("local", "unix:/a").tenants == [ROW]
 
 

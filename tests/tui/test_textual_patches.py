@@ -9,6 +9,7 @@ import inspect
 import pkgutil
 import re
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
@@ -18,6 +19,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 from textual import _styles_cache
 from textual._compositor import Compositor
 from textual.app import App, ComposeResult
@@ -31,12 +34,15 @@ from textual.widgets._toast import ToastHolder
 import tui
 from tui.terminal.textual_patches import (
     PRIVATE_NAMES,
+    WORK_AROUNDS,
     PatchedApp,
     PrivateName,
+    WorkAround,
     fix_style_cache_leak,
     paint_changed_lines,
 )
 
+ROOT = Path(tui.__file__).parent.parent
 textual_get_renders = Compositor._get_renders
 
 
@@ -76,8 +82,49 @@ def used(module: ModuleType) -> Iterator[str]:
                     yield name
 
 
+def lowest_python() -> str:
+    """Return the lowest supported version of Python: a work-around for it is needed, also on a later one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (bound,) = Requirement(f"python{project['requires-python']}").specifier
+    assert bound.operator == ">="
+    return bound.version
+
+
+def in_use(package: str) -> Version:
+    return Version(lowest_python() if package == "python" else version(package))
+
+
+def is_outdated(work_around: WorkAround) -> bool:
+    return in_use(work_around.package) > Version(work_around.last)
+
+
+@pytest.mark.parametrize("work_around", WORK_AROUNDS, ids=lambda work_around: work_around.place)
+def test_a_work_around_exists_and_is_needed(work_around: WorkAround) -> None:
+    """Fail with a later version: check whether it has the defect. Then remove the work-around, or name the version."""
+    file, _, name = work_around.place.partition(":")
+    assert name in (ROOT / file).read_text()
+    assert not is_outdated(work_around), f"is it needed? {work_around.package} {work_around.reason}"
+
+
+def test_a_later_version_makes_a_work_around_outdated() -> None:
+    for package, before in (("python", "3.10"), ("textual", "8.2.7")):
+        assert is_outdated(WorkAround("", package, before, ""))
+        assert not is_outdated(WorkAround("", package, str(in_use(package)), ""))
+
+
+def test_every_comment_about_a_version_of_python_is_in_the_list() -> None:
+    comment = re.compile(r"\b(?:Python|CPython) 3\.\d+")
+    listed = {work_around.place.partition(":")[0] for work_around in WORK_AROUNDS if work_around.package == "python"}
+    named = {
+        str(path.relative_to(ROOT))
+        for package in ("client", "tui", "service")
+        for path in (ROOT / package).rglob("*.py")
+        if comment.search(path.read_text())
+    }
+    assert named - listed == set()
+
+
 def test_the_list_has_each_private_name_that_is_used_and_no_other() -> None:
-    assert version("textual") == "8.2.8"
     uses = {name: module.__name__ for module in ours() for name in used(module)}
     names = {private.name for private in PRIVATE_NAMES}
     listed = names | {private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}

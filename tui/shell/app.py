@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual import events, on
+from textual import on
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -32,7 +32,7 @@ from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
-from tui.terminal.textual_patches import PatchedApp, TypeAhead, VisibleControls
+from tui.terminal.textual_patches import KeyQueueApp, VisibleControls
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui.state.debug_log import DebugLog
 
 
-class FrostApp(PatchedApp):
+class FrostApp(KeyQueueApp):
     """Full-screen frost on one connection."""
 
     TITLE = "frost"
@@ -64,6 +64,7 @@ class FrostApp(PatchedApp):
         """Ends the program on a signal or hang-up; None in tests."""
         self.state_path = state_path
         self.remembered = preferences.load(state_path)
+        self._saved = self.remembered.copy()
         self.theme = themes.choose(os.environ, self.remembered.theme, launch.no_color)
         movement = [binding for binding in RecordTable.BINDINGS if isinstance(binding, Binding)]
         self.keys = keymap.resolve(connection.config.keys, movement, browser=launch.browser)
@@ -78,8 +79,7 @@ class FrostApp(PatchedApp):
             read_only=launch.read_only,
             on_reply=debug_log.write if debug_log is not None else None,
         )
-        self._type_ahead = TypeAhead(self)
-        self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self._type_ahead.hold_for_dialog)
+        self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self.type_ahead.hold_for_dialog)
         self._net = VisibleControls()
         self._notices = Notices()
         self._asking_to_sign_in = False
@@ -97,11 +97,6 @@ class FrostApp(PatchedApp):
         with pictured():
             return super().export_screenshot(title=title, simplify=simplify)
 
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self._type_ahead.holds(event):
-            return
-        await super().on_event(event)
-
     # Start and exit
 
     def on_ready(self) -> None:
@@ -113,7 +108,7 @@ class FrostApp(PatchedApp):
         self.workspace.start()
         if self.workspace.first_run:
             # The hint of the first run has been shown, even if this run crashes.
-            preferences.save(self.state_path, self.remembered)
+            self._save_state()
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
 
@@ -130,8 +125,12 @@ class FrostApp(PatchedApp):
             self.shutdown.request(HUNG_UP)
 
     async def on_unmount(self) -> None:
-        preferences.save(self.state_path, self.remembered)
+        self._save_state()
         await self.workspace.close()
+
+    def _save_state(self) -> None:
+        preferences.save(self.state_path, self.remembered, self._saved)
+        self._saved = self.remembered.copy()
 
     def action_interrupt(self) -> None:
         """Show the key that quits: Ctrl-C, pressed by habit, must not lose anything."""

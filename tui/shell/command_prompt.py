@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from client.text import cut, safe
+from tui.state.preferences import LINES
 from tui.widgets.lines import LineInput
 
 SUGGESTIONS = 8
@@ -19,7 +20,7 @@ SUGGESTIONS = 8
 class History:
     """Entered lines, the newest last. Moving past the newest restores the unfinished line."""
 
-    def __init__(self, lines: Sequence[str] = (), limit: int = 100) -> None:
+    def __init__(self, lines: Sequence[str] = (), limit: int = LINES) -> None:
         self.lines = list(lines)[-limit:]
         self._limit = limit
         self._index: int | None = None

@@ -95,12 +95,12 @@ def records(connection: "Connection") -> list[Record]:
 
 def again(connection: "Connection", name: str | None = None) -> "Connection":
     """Read the config again and return the connection of the same or another context."""
-    from client.config.reader import default_path, load
+    from client.config.reader import load
     from client.connection import resolve
 
-    path, environ = connection.config.path, connection.environ
-    config = load(path, explicit=path != default_path(environ), environ=environ)
-    return resolve(config, environ, context=name or connection.context.name)
+    former, environ = connection.config, connection.environ
+    config = load(former.path, former.explicit, environ)
+    return resolve(environ, config=config, context=name or connection.context.name)
 
 
 def use(connection: "Connection", name: str) -> "Connection":

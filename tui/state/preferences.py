@@ -2,22 +2,30 @@
 
 It contains the open screen, recent tenants, sort order, theme, lines of the `:` prompt and the last rows of the
 tenants, for a fast start. It never contains secrets: only the members listed here are stored.
+
+Several programs share the file. Each merges its own changes into it, under a lock.
 """
 
 import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from client.errors import FrostError
 from client.paths import home, make_private
+
+T = TypeVar("T")
 
 VERSION = 1
 ROWS = 300
 RECENT = 20
+LINES = 100
 LARGEST = 4 * 1024 * 1024
+LOCK_SECONDS = 0.5
+"""How long a save waits for another program. The save is skipped then: it must not delay the end of this program."""
 REMEMBERED_OF_A_TENANT = (
     "id",
     "displayName",
@@ -64,6 +72,11 @@ class State:
         if memory is None or memory.endpoint != endpoint:
             memory = self.contexts[context] = ContextMemory(endpoint)
         return memory
+
+    def copy(self) -> "State":
+        """Return a copy that later changes of this state do not change."""
+        memories = {name: replace(memory, recent=[*memory.recent]) for name, memory in self.contexts.items()}
+        return replace(self, sort=dict(self.sort), lines=[*self.lines], contexts=memories)
 
 
 def remembered(tenants: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -117,18 +130,70 @@ def _is_row(row: Any) -> bool:
     return all(figure is None or isinstance(figure, int) for figure in figures)
 
 
-def save(path: Path, state: State) -> None:
-    """Write the state atomically. Ignore errors: the state is not essential."""
-    document = {"version": VERSION, **asdict(state)}
+def save(path: Path, state: State, base: State, *, lock_seconds: float = LOCK_SECONDS) -> None:
+    """Merge the changes between `base` and `state` into the file, atomically.
+
+    Ignore errors and skip the save if another program holds the lock: the state is not essential.
+    """
+    from client.config.file import locked
+
+    with contextlib.suppress(OSError, FrostError):
+        make_private(str(path.parent))
+        with locked(str(path), seconds=lock_seconds):
+            _write(path, merge(base, state, load(path)))
+
+
+def _write(path: Path, state: State) -> None:
     import tempfile
 
-    with contextlib.suppress(OSError):
-        make_private(str(path.parent))
-        handle, name = tempfile.mkstemp(prefix=".state-", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, ensure_ascii=False, separators=(",", ":"))
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+    document = {"version": VERSION, **asdict(state)}
+    handle, name = tempfile.mkstemp(prefix=".state-", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, ensure_ascii=False, separators=(",", ":"))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def merge(base: State, own: State, stored: State) -> State:
+    """Return the stored state with the changes that this program made since it loaded `base`."""
+    return State(
+        screen=_own_if_changed(base.screen, own.screen, stored.screen),
+        theme=_own_if_changed(base.theme, own.theme, stored.theme),
+        sort={**stored.sort, **{key: sort for key, sort in own.sort.items() if sort != base.sort.get(key)}},
+        lines=_merge_recent(base.lines[::-1], own.lines[::-1], stored.lines[::-1], LINES)[::-1],
+        contexts={
+            name: _merge_memory(base.contexts.get(name), own.contexts.get(name), stored.contexts.get(name))
+            for name in {**stored.contexts, **own.contexts}
+        },
+        hinted=own.hinted or stored.hinted,
+    )
+
+
+def _own_if_changed(base: T, own: T, stored: T) -> T:
+    return own if own != base else stored
+
+
+def _merge_memory(base: ContextMemory | None, own: ContextMemory | None, stored: ContextMemory | None) -> ContextMemory:
+    if own is None or stored is None or own.endpoint != stored.endpoint:
+        # Rows and tenants of one endpoint must not be shown for another.
+        return _own_if_changed(base, own, stored) or own or stored or ContextMemory()
+    if base is None or base.endpoint != own.endpoint:
+        base = ContextMemory(own.endpoint)
+    return ContextMemory(
+        own.endpoint,
+        tenants=_own_if_changed(base.tenants, own.tenants, stored.tenants),
+        recent=_merge_recent(base.recent, own.recent, stored.recent, RECENT),
+        who=_own_if_changed(base.who, own.who, stored.who),
+    )
+
+
+def _merge_recent(base: Sequence[str], own: Sequence[str], stored: Sequence[str], most: int) -> list[str]:
+    """Merge lists without duplicates, the latest first: the entries that this program used, then the stored ones."""
+    rest = len(own)
+    while rest > 0 and [*own[rest - 1 :]] == [old for old in base if old not in own[: rest - 1]][: len(own) - rest + 1]:
+        rest -= 1
+    removed = set(base) - set(own)
+    return [entry for entry in dict.fromkeys((*own[:rest], *stored)) if entry not in removed][:most]

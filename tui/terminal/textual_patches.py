@@ -1,8 +1,8 @@
-"""Patches of Textual, and the list of its private names that the screens use.
+"""Patches of Textual, the list of its private names that the screens use, and the list of all work-arounds.
 
-Each entry of `PRIVATE_NAMES` and each class here is for Textual 8.2.8, the newest release. None of the patches is known
-to be unnecessary in a later one. tests/tui/test_textual_patches.py fails if a private name is missing in Textual, is
-used without an entry, or if a patched defect is gone.
+`WORK_AROUNDS` has those of all packages, also for CPython, with the last version that needs each. For Textual, that is
+8.2.8, the newest release. tests/tui/test_textual_patches.py fails if frost requires a later version than a work-around
+names, if a private name is missing in Textual or is used without an entry, or if a patched defect is gone.
 
 Textual passes escape sequences in text to the terminal. Its own sequences are not part of the text of segments, so
 replacing control characters in that text is safe.
@@ -27,6 +27,7 @@ from textual._styles_cache import StylesCache
 from textual.app import App, ScreenStackError
 from textual.color import Color
 from textual.containers import Horizontal, Vertical
+from textual.driver import Driver
 from textual.events import Key, Paste
 from textual.filter import LineFilter
 from textual.geometry import Region
@@ -89,6 +90,47 @@ PRIVATE_NAMES = (
     PrivateName("textual_serve.app_service:AppService", "_process", "is the program of the tab"),
     PrivateName("textual_serve.app_service:AppService", "_stdin", "is the input of the program"),
     PrivateName("textual_serve.app_service:AppService", "_task", "is the task that reads the output of the program"),
+)
+
+
+class WorkAround(NamedTuple):
+    """Code that exists only because of a defect or a limit of CPython or of a package."""
+
+    place: str
+    """The file, with a name in it."""
+    package: str
+    last: str
+    """The last version that needs the work-around; the newest checked one if no version without the defect is known."""
+    reason: str
+
+
+WORK_AROUNDS = (
+    WorkAround("client/commands/root.py:__cause__", "python", "3.11", "wraps Ctrl-C in a class body in a RuntimeError"),
+    WorkAround('tui/__main__.py:exec("")', "python", "3.11", "exits `-m` by a signal after a Ctrl-C in an exec"),
+    WorkAround("service/http_server/collection_pauses.py:CollectionPauses", "python", "3.13", "collects in one step"),
+    WorkAround("client/lazy_modules.py:LazyModule", "python", "3.14", "has no lazy imports (PEP 810)"),
+    WorkAround("client/commands/invocation.py:_load_http_without_ssl", "python", "3.14", "has no lazy imports"),
+    WorkAround("tui/__main__.py:gc.disable", "python", "3.11", "collects garbage while a command loads"),
+    WorkAround("client/commands/interruption.py:_repeat_if_dropped", "python", "3.11", "drops Ctrl-C in destructors"),
+    WorkAround("tui/terminal/textual_patches.py:VisibleControls", "textual", "8.2.8", "passes controls in text"),
+    WorkAround("tui/terminal/textual_patches.py:IgnoresOldSizes", "textual", "8.2.8", "lays out outdated sizes"),
+    WorkAround("tui/terminal/textual_patches.py:fix_style_cache_leak", "textual", "8.2.8", "keeps removed widgets"),
+    WorkAround("tui/terminal/textual_patches.py:paint_changed_lines", "textual", "8.2.8", "paints unchanged lines"),
+    WorkAround("tui/terminal/textual_patches.py:get_theme", "textual", "8.2.8", "copies the table of themes"),
+    WorkAround("tui/terminal/textual_patches.py:_fatal_error", "textual", "8.2.8", "prints variables in tracebacks"),
+    WorkAround("tui/terminal/textual_patches.py:_refresh_notifications", "textual", "8.2.8", "keeps holders of toasts"),
+    WorkAround("tui/terminal/textual_patches.py:withdraw_notifications", "textual", "8.2.8", "only clears all toasts"),
+    WorkAround("tui/terminal/textual_patches.py:PaintsNothing", "textual", "8.2.8", "paints containers whole"),
+    WorkAround("tui/terminal/textual_patches.py:TypeAhead", "textual", "8.2.8", "lets keys overtake each other"),
+    WorkAround("tui/terminal/driver.py:listen", "textual", "8.2.8", "ignores ESCDELAY below 100 ms"),
+    WorkAround("tui/terminal/driver.py:Output", "textual", "8.2.8", "blocks in a write to a stopped terminal"),
+    WorkAround("tui/terminal/driver.py:_get_terminal_size", "textual", "8.2.8", "prefers COLUMNS to the real size"),
+    WorkAround("tui/terminal/browser_driver.py:BrowserDriver", "textual", "8.2.8", "ignores that a tab is gone"),
+    WorkAround("tui/shell/main_screen.py:sizes", "textual", "8.2.8", "lays out twice for the classes of the size"),
+    WorkAround("tui/widgets/record_table.py:on_key", "textual", "8.2.8", "queues a key in each container"),
+    WorkAround("tui/iam/editor/text_pane.py:_matching_bracket_location", "textual", "8.2.8", "matches slowly"),
+    WorkAround("tui/iam/editor/screen.py:_worker_changed", "textual", "8.2.8", "does not bubble worker states"),
+    WorkAround("tui/web/tab.py:AppService", "textual-serve", "1.1.3", "starts a program through a shell"),
 )
 
 
@@ -159,7 +201,14 @@ def _renders(compositor: Compositor, crop: Region | None = None) -> Iterator[tup
 
 
 class PatchedApp(App[None]):
-    """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications."""
+    """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications.
+
+    Dialogs need its `type_ahead`.
+    """
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class=driver_class)
+        self.type_ahead = TypeAhead(self)
 
     def get_theme(self, theme_name: str) -> Theme | None:
         """Return a registered theme. Textual copies its table of themes for each of the many calls of a frame."""
@@ -197,6 +246,15 @@ class PatchedApp(App[None]):
         discard()
 
 
+class KeyQueueApp(PatchedApp):
+    """Dispatches keys through the queue."""
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, Key | Paste) and not event.is_forwarded and self.type_ahead.holds(event):
+            return
+        await super().on_event(event)
+
+
 class PaintsNothing(Widget):
     """Paints one cached blank line. Textual paints every container whole before its children; with four containers
     around a list, that is half of the time of a frame.
@@ -227,29 +285,64 @@ class Stack(Vertical, PaintsNothing):
 PATIENCE_SECONDS = 0.3
 """How long keys wait at most: a slow action must not block the keyboard."""
 
+QUESTION_SECONDS = 0.15
+"""How long a question discards keys: too short to read it, so they were meant for the screen behind it."""
+
 ROUNDS = 3
 """Passes up to the application: the key, the messages of the widget, and their consequences."""
 
 
 class TypeAhead:
-    """The queue of keys to dispatch."""
+    """The queue of typed keys. All rules about keys typed early are here.
 
-    def __init__(self, app: "App[None]") -> None:
+    - A key is dispatched when the previous one is handled, and the dialog that it opens has the focus. So keys typed
+      ahead of a form arrive in the form, in their order.
+    - After `patience_seconds`, a key is dispatched without further waiting.
+    - Keys typed ahead of a question, and in the first `question_seconds` of it, are discarded except Esc. So they
+      never answer it.
+    """
+
+    def __init__(
+        self,
+        app: "App[None]",
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        question_seconds: float = QUESTION_SECONDS,
+    ) -> None:
         self._app = app
+        self._patience_seconds, self._question_seconds = patience_seconds, question_seconds
         self._waiting: deque[Key | Paste] = deque()
         self._next: Key | Paste | None = None
         self._busy = False
         self._task: asyncio.Task[None] | None = None
         self._opening: tuple[Screen[Any], asyncio.Event] | None = None
+        self._question: Screen[Any] | None = None
 
     def holds(self, event: Key | Paste) -> bool:
-        """Return whether an event must wait. It is posted again in its turn."""
+        """Return whether an event must not be dispatched now: it is posted again in its turn, or discarded."""
+        discarded = self._question is self._app.screen and not _is_escape(event)
+        if discarded and event is not self._next:
+            return True
         if self._busy and event is not self._next:
             self._waiting.append(event)
             return True
         self._next = None
         self._start()
-        return False
+        return discarded
+
+    def open_question(self, question: "Screen[Any]", listen: Callable[[], None]) -> None:
+        """Discard the typed keys. Call `listen` when the question may be answered."""
+        self._question = question
+        self._waiting = deque(filter(_is_escape, self._waiting))
+        if self._opening is not None:
+            self._opening[1].set()
+
+        def end() -> None:
+            if self._question is question:
+                self._question = None
+            listen()
+
+        question.set_timer(self._question_seconds, end)
 
     def hold_for_dialog(self, ended: asyncio.Event) -> None:
         """Queue keys for a dialog until it has the focus. `ended` is set if the action ends before."""
@@ -264,7 +357,7 @@ class TypeAhead:
     async def _release(self) -> None:
         """Wait until the dispatched key is handled and its dialog is open, then post the next one."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience_seconds):
                 for _ in range(ROUNDS):
                     await self._handled()
                     if not self._waiting:
@@ -307,6 +400,10 @@ class TypeAhead:
             await ended.wait()
         finally:
             app.screen_change_signal.unsubscribe(app)
+
+
+def _is_escape(event: Key | Paste) -> bool:
+    return isinstance(event, Key) and event.key == "escape"
 
 
 async def _caught_up(node: MessagePump) -> None:

@@ -30,7 +30,7 @@ def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> No
     """
     from client.connection import resolve
 
-    resolve(run.flags.config, os.environ)  # report errors of the config here, not in the browser
+    resolve(os.environ, path=run.flags.config)  # report errors of the config here, not in the browser
     listening = _listen(port)
     gc.enable()
     import asyncio

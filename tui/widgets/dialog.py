@@ -1,7 +1,7 @@
-"""Dialogs: the frame, a delay before keys have an effect, confirmations, and forms that wait for a response.
+"""Dialogs: the frame, confirmations, and forms that wait for a response.
 
-A key typed while the dialog opens was meant for the screen behind it. A dialog therefore ignores keys, except Esc,
-until a moment after it is painted.
+A key typed while the dialog opens was meant for the screen behind it. A dialog therefore has no focus and ignores keys,
+except Esc, until the queue of keys lets it listen (tui/terminal/textual_patches.py).
 
 Only irreversible actions are confirmed, by y/n or buttons or, if strict, by the typed name. Others can be undone.
 """
@@ -21,11 +21,9 @@ from textual.worker import Worker
 
 from client.errors import FrostError
 from client.text import mixed_scripts, safe
-from tui.terminal.textual_patches import IgnoresOldSizes
+from tui.terminal.textual_patches import IgnoresOldSizes, PatchedApp
 
 Result = TypeVar("Result")
-
-DEAF_SECONDS = 0.15
 
 
 class Dialog(IgnoresOldSizes, ModalScreen[Result]):
@@ -82,7 +80,8 @@ class Dialog(IgnoresOldSizes, ModalScreen[Result]):
         if self.LISTENS_AT_ONCE:
             self._listen()
         else:
-            self.set_timer(DEAF_SECONDS, self._listen)
+            assert isinstance(self.app, PatchedApp)
+            self.app.type_ahead.open_question(self, self._listen)
 
     def _listen(self) -> None:
         self.listening = True

@@ -14,7 +14,7 @@ from client import times
 from client.api import account, keys
 from client.commands.account.keys import ID, key_errors, named, own_key, still_active
 from client.commands.command import leaf
-from client.commands.completers import scope_names
+from client.commands.completers import context_names, scope_names
 from client.commands.invocation import Invocation
 from client.commands.parameters import Option
 from client.errors import FrostError, usage
@@ -123,18 +123,30 @@ def create(
         default="24h",
         help="How long the old key stays valid: 30m, 24h, 7d; 0 revokes it at once. Default 24h.",
     ),
+    Option(
+        ["--update-context"],
+        metavar="NAME",
+        help="Store the new key in context NAME, which has the old one. The secret is never shown.",
+        shell_complete=context_names,
+    ),
     person=True,
-    examples=("frost account api-key rotate ci", "frost account api-key rotate ci --overlap 7d"),
+    examples=(
+        "frost account api-key rotate ci",
+        "frost account api-key rotate ci --overlap 7d",
+        "frost account api-key rotate nightly --update-context nightly",
+    ),
 )
-def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str) -> None:
+def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, update_context: str | None) -> None:
     """Replace a key with a new one that has the same permissions.
 
     The new key has the name, scopes, rate limit, groups and policies of the old one. Both are valid until the
-    overlap ends; then the old key expires.
+    overlap ends; then the old key expires. A context that has the old key is changed only by --update-context.
     """
     until = None if expires is None else times.instant(expires)
     both = _overlap(overlap)
     old = own_key(run, key_name, active=True)
+    if update_context is not None:
+        _check_context_key(run, update_context, old)
     retires = _retirement(old, both)
     with key_errors(expires):
         created = run.call(
@@ -145,18 +157,60 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str) ->
                 retire_at=None if retires is None else times.wire(retires),
             )
         )
+    notices = [] if update_context is None else _update_context(run, update_context, created)
     try:
         if not both:
             with still_active(old["id"]):
                 created["replaced"] = run.call(keys.revoke(old["tenantId"], old["id"]))
     finally:
-        _show(run, created)  # also after an error: the secret cannot be shown again
+        if update_context is None:
+            _show(run, created)  # also after an error: the secret cannot be shown again
+        else:
+            _show_stored(run, update_context, {**created, "context": update_context})
+    for notice in notices:
+        run.output.warn(notice)
     replaced = created["replaced"]
     ends = "is revoked" if replaced["status"] == "revoked" else f"works until {time_text(replaced['expiresAt'])}"
     grants = created.get("grants", 0)
     of_them = "group or policy" if grants == 1 else "groups and policies"
     copied = f"; the new one has its {grants} {of_them}" if grants else ""
     run.output.note(f"the old key {old['id']} {ends}{copied}")
+    if others := _contexts_with(run, old):
+        from client.contexts import old_key_notice
+
+        run.output.note(old_key_notice(others))
+
+
+def _contexts_with(run: Invocation, key: dict[str, Any]) -> list[str]:
+    """Return the contexts that have a key."""
+    from client import contexts
+    from client.config import reader
+
+    return contexts.with_api_key(reader.load(run.config.path), str(run.connection.endpoint), key["keyPrefix"])
+
+
+def _check_context_key(run: Invocation, name: str, key: dict[str, Any]) -> None:
+    """Require that a context has a key, before the key is rotated. Raises FrostError (exit 3, 5, 6)."""
+    from client import contexts
+
+    contexts.require_api_key(run.config, name, str(run.connection.endpoint), key["keyPrefix"])
+
+
+def _update_context(run: Invocation, name: str, created: dict[str, Any]) -> list[str]:
+    """Store the new key of a rotation in a context. Return notices.
+
+    Raises:
+        FrostError: The config file or the keyring is not writable. The key is printed then, since it would be lost.
+    """
+    from client.auth import credential_store
+
+    try:
+        return credential_store.save_api_key(run.config, name, created["key"])
+    except FrostError as error:
+        _show(run, created)
+        error.message = f"the new key could not be stored in context {safe(name)}: {error.message}"
+        error.hint = "store the printed key: frost config set api_key -; the old key is still valid"
+        raise
 
 
 def _show(run: Invocation, created: dict[str, Any]) -> None:
@@ -319,13 +373,18 @@ def save_as_context(run: Invocation, name: str, created: dict[str, Any]) -> None
         error.message = f"the new key could not be stored: {error.message}"
         _delete_again(run, key, error)
         raise
-    if run.output.structured:
-        run.output.document({"apiKey": key, "context": name})
-    else:
-        run.output.record(tables_account.API_KEY, key)
-        run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
+    _show_stored(run, name, {"apiKey": key, "context": name})
     for notice in notices:
         run.output.warn(notice)
+
+
+def _show_stored(run: Invocation, name: str, document: dict[str, Any]) -> None:
+    """Print a key that a context has, without its secret."""
+    if run.output.structured:
+        run.output.document({member: value for member, value in document.items() if member != "key"})
+    else:
+        run.output.record(tables_account.API_KEY, document["apiKey"])
+        run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
 
 
 def _delete_again(run: Invocation, key: dict[str, Any], error: FrostError) -> None:
