@@ -55,8 +55,12 @@ class PolicyEditor(EditorLayout):
         Binding("ctrl+t", "stay", show=False, priority=True, id="app.switch_tenant"),
     ]
 
-    # Show notifications above the verdict instead of on it. Textual limits this to the class of the screen.
-    CSS = "PolicyEditor.-normal ToastRack { margin-bottom: 4; }"
+    # Show notifications at the bottom, above the footer or the verdict: the decision and the state of a save are at the
+    # top. Textual limits this to the class of the screen.
+    CSS = """
+    PolicyEditor ToastRack { dock: bottom; margin: 0 0 2 0; }
+    PolicyEditor.-normal ToastRack { margin: 0 0 4 0; }
+    """
 
     def __init__(
         self,
