@@ -334,11 +334,13 @@ class PolicyEditor(EditorLayout):
         self.perform(event.action)
 
     def action_back(self) -> None:
-        """Esc: move the focus from the fields to the text, and from a view without focus to the panel.
+        """Esc: go from the fields to the text and from a view without focus to the panel; on a narrow screen, to the text.
 
         It never closes the editor, so that an extra key press does not lose work.
         """
-        if self.focused is self.panel:
+        if self.narrow and self.view != "text":
+            self.look_at("text")
+        elif self.narrow or self.focused is self.panel:
             keys = " or ".join(map(keymap.key_text, self.keys.of("editor.close")))
             self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Close editor")
         else:
