@@ -13,6 +13,7 @@ class TightestQuota(Wire):
     """The tenant's quota nearest to its limit. `used` is None if unknown, which is not 0."""
 
     resource_type: str
+    title: str = ""
     used: int | None = None
     limit: int
     unit: str = ""

@@ -276,6 +276,7 @@ def add_usage(connection: Connection, principal: Principal, documents: list[dict
         quota = quotas.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
+            "title": types[quota.resource_type].title,
             "used": quota.used,
             "limit": quota.limit,
             "unit": quota.unit,

@@ -187,7 +187,7 @@ def test_the_limit_there_is_already_is_nothing_to_send(quotas: Scripted) -> None
 
 def test_a_plan_is_printed_in_the_units_of_its_types(quotas: Scripted) -> None:
     ended = quotas.run("tenant", "quota", "what-if", "instance=4", "ram=65536", "vcpu=2", "image=1")
-    assert ended.code == 0
+    assert ended.code == 1
     table = rows(ended.out)
     assert table["instance"] == ["7", "4", "11", "20", "0", "50", "fits"]
     assert " ".join(table["ram"]) == "1.5 GB 64 GB 65.5 GB 64 GB 1.5 GB 128 GB request it"
@@ -195,7 +195,9 @@ def test_a_plan_is_printed_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert table["image"][-2:] == ["contact", "support"]
     assert "frost tenant quota request ram 67072 --reason" in ended.err
     assert "the limit of image can be changed only by support" in ended.err
+    assert [quotas.run("tenant", "quota", "what-if", plan).code for plan in ("instance=4", "vcpu=2")] == [0, 0]
     beyond = quotas.run("tenant", "quota", "what-if", "instance=44")
+    assert beyond.code == 1
     assert "31 of instance short; 51 is more than the 50 that need no review" in beyond.err
     assert "frost tenant quota --org" in beyond.err
     assert not [one for one in quotas.sent() if not one.startswith("GET ")]

@@ -130,7 +130,7 @@ def test_the_tenant_list_and_the_report_count_alike(demo: Running) -> None:
         if tightest is not None and tightest["resourceType"] not in ("image", "image_storage"):
             report = Quotas(demo, tenant=tenant["id"], organization=tenant["organizationId"]).report()
             entry = report[tightest["resourceType"]]
-            assert tightest == {name: entry[name] for name in ("resourceType", "used", "limit", "unit")}
+            assert tightest == {name: entry[name] for name in ("resourceType", "title", "used", "limit", "unit")}
 
 
 def test_resources_being_created_are_in_use(sandbox: Quotas) -> None:

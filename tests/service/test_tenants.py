@@ -282,7 +282,7 @@ def test_the_number_of_statements_is_independent_of_tenants(
             if "tenants" in path:
                 assert len(answer.json()["tenants"]) == number
             if "usage" in path:
-                quota = {"resourceType": "vcpu", "used": 20, "limit": 25, "unit": "count"}
+                quota = {"resourceType": "vcpu", "title": "vCPUs", "used": 20, "limit": 25, "unit": "count"}
                 assert all(tenant["tightestQuota"] == quota for tenant in answer.json()["tenants"])
             statements[kind, number] = len(inside.without_leases())
             inside.close()

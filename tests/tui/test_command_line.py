@@ -11,6 +11,7 @@ EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
 ACCOUNT = ("tenants", "api-keys", "sessions", "account")
 TAGS = ("tenants", "default-tags")
 KNOWN = "account profile, account delete, account session list, account api-key list, account api-key create"
+TO_DATA_LAKE = Run("app.switch_tenant", "Data Lake")
 LINES = {
     SCREENS: {
         "": None,
@@ -19,11 +20,11 @@ LINES = {
         **dict.fromkeys(("tenants", ":tenants", "Tenants", "ten", "t", "tenant list"), Go("tenants")),
         "tenants status:active !web": Go("tenants", "status:active !web"),
         "con local": Go("contexts", "local"),
-        **dict.fromkeys(("use Data Lake", "use 'Data Lake'", 'use "Data Lake"'), Run("tenants.use", "Data Lake")),
-        **dict.fromkeys(("tenant use 'Data Lake'", "frost tenant use Data Lake"), Run("tenants.use", "Data Lake")),
+        **dict.fromkeys(("use Data Lake", "use 'Data Lake'", 'use "Data Lake"'), TO_DATA_LAKE),
+        **dict.fromkeys(("tenant use 'Data Lake'", "frost tenant use Data Lake"), TO_DATA_LAKE),
         "use 'Data Lake": Mistake("unclosed quote"),
-        "use O'Neill": Run("tenants.use", "O'Neill"),
-        "use": Run("tenants.use"),  # a whole word is not a prefix, although use-context begins with it
+        "use O'Neill": Run("app.switch_tenant", "O'Neill"),
+        "use": Run("app.switch_tenant"),  # a whole word is not a prefix, although use-context begins with it
         "create  Night  Shift ": Run("tenants.create", "Night  Shift"),
         "tenants.rename New [/x] Name": Run("tenants.rename", "New [/x] Name"),
         "tenant quota": Go("quotas"),

@@ -18,6 +18,7 @@ from tui.shell import actions
 from tui.shell.app import FrostApp
 from tui.state import preferences
 from tui.tenants.screen import Tenants
+from tui.widgets.detail import Detail
 
 
 @pytest.mark.slow
@@ -49,7 +50,8 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
     await ui.press("escape")
     await ui.command("contexts loc", shows=("Contexts", "1 of 1"))
     await ui.command("use Staging", shows="Which Staging?")
-    await ui.press("escape", head="Newsroom")
+    await ui.press("escape", head="Newsroom", shows="1 of 1")
+    await ui.command("tenant use 'data lake'", head="Data Lake", shows="1 of 1")
 
 
 async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
@@ -57,7 +59,8 @@ async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
     # The hint of the first run is remembered at once: a kill may follow.
     await ui.until(lambda: ui.app.state_path.exists(), "the preferences")
     assert preferences.load(ui.app.state_path).hinted
-    await ui.filter("lake")
+    await ui.filter("news", cursor="Newsroom")
+    await ui.filter("lake", shows="1 of 6", cursor="Data Lake")
     await ui.press("5", shows="Credential")
     await ui.press("left_square_bracket", shows="1 of 6")
     await ui.press("right_square_bracket", shows="Credential")
@@ -67,6 +70,20 @@ async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
     for key, text in (("i", lake), ("1", f"frost tenant use {lake}")):
         await ui.press("y", key)
         await ui.until(lambda text=text: ui.app.clipboard == text, text)
+    await ui.press("5", shows="Credential")
+    await ui.press("1", shows="6 tenants")
+
+
+async def test_details_have_the_focus_until_the_same_key_again(ui: Ui) -> None:
+    await ui.expect("Data Lake", "Fullest quota")
+    for focused in (True, False, True):
+        await ui.press("d")
+        await ui.until(lambda focused=focused: ui.screen.query_one(Detail).has_focus is focused, "the focus")
+    await ui.press("+", gone="6 tenants", shows="Fullest quota")
+    await ui.press("d", gone="Your role", shows="6 tenants")
+    await ui.press("+", shows="Created")
+    await ui.filter("nothing like this", shows="No matches")
+    await ui.press("d", toast="Details: nothing is selected")
 
 
 async def test_replaced_work_never_begins(ui: Ui) -> None:

@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 from textual.widgets import OptionList
+from textual.widgets._toast import Toast
 
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.terminal import screens
 from tests.tui.screens import BOTH_SIZES, READ_ONLY, SMALL, Ui
 from tui.shell import actions, routes
+from tui.shell.bars import Footer
 from tui.shell.palette import Palette, _line, entries, ranked
 from tui.shell.routes import UndoCleared
 
@@ -153,6 +155,10 @@ async def test_messages_go_with_the_next_action_and_over_help(ui: Ui) -> None:
     await ui.expect("Staging")
     await ui.press("z", toast="Undo: nothing to undo")
     ui.app.frame.toast("Staging is ready")
+    await ui.until(lambda: len(ui.app.screen.query(Toast)) == 2, "both messages")
+    await ui.pilot.pause()
+    hidden = (ui.screen.table.region, ui.app.frame.query_one(Footer).region)
+    assert not any(toast.region.overlaps(part) for toast in ui.app.screen.query(Toast) for part in hidden)
     await ui.press("s")
     await ui.until(lambda: ui.toasts == ["Staging is ready"], "the newest alone")
     ui.app.frame.toast("The platform said no", "error")

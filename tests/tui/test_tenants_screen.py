@@ -63,8 +63,9 @@ async def test_a_change_elsewhere_keeps_cursor_and_marks_and_its_markup_is_text(
 
 
 async def test_an_empty_name_and_a_member_are_refused(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("n", "enter", shows="a name is required")
+    await ui.expect("Data Lake", "110% Bucket stor", "Bucket storage 27500")
+    await ui.press("n", shows="for example: Web Shop")
+    await ui.press("enter", shows="a name is required")
     await ui.press("escape", gone="Create a tenant")
     await ui.press("e", on="Newsroom", toast="only an owner or admin of Borealis Media can rename the tenant")
 

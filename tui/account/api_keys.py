@@ -14,6 +14,7 @@ from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import actions, keymap
 from tui.shell.remote_list_screen import RemoteListScreen, each
 from tui.shell.routes import Navigate, Subject, UndoCleared
+from tui.state.workspace import Workspace
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
 from tui.widgets.policy_text import Fact, names
@@ -113,8 +114,11 @@ class ApiKeys(key_create.KeyForms):
     EMPTY_ACTION = "api-keys.create"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("api-keys")]
 
-    def columns(self) -> Sequence[Column]:
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self._scale = key_tables.SharedScale()
+
+    def columns(self) -> Sequence[Column]:
         return key_tables.columns(self._scale)
 
     def tones(self) -> Tones:

@@ -95,7 +95,7 @@ async def offer_running_apply(screen: "RemoteListScreen[Any]", *, own: bool = Tr
         show(screen)
 
 
-def show(screen: "RemoteListScreen[Any]", run_id: str = "", filter_line: str | None = None) -> None:
+def show(screen: "RemoteListScreen[Any]", run_id: str = "", filter_line: str = "") -> None:
     """Show the run with this id, or the newest run of the tenant. `filter_line` is the initial filter."""
     subject = Subject(screen.tenant_id, run_id, screen.workspace.name_of(screen.tenant_id))
     screen.post_message(Navigate("apply", subject, filter_line))

@@ -7,7 +7,17 @@ Key bindings, footer, palette, help and menus are generated from this table. The
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, activity_command, has_activity, line, load
+from tui.shell.action import (
+    ANYWHERE,
+    LIST,
+    Action,
+    ActionContext,
+    activity_command,
+    has_activity,
+    line,
+    load,
+    selected,
+)
 
 __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "line", "of_scope")
 
@@ -121,10 +131,10 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "app.zoom",
-        "Zoom",
+        "Full width",
         handler="tui.shell.navigator:Navigator.do_zoom",
         keys=("+",),
-        help="Enlarge the focused pane, or restore it",
+        help="Give the whole width to the list or the details; same key to return",
     ),
     Action(
         "app.theme",
@@ -161,7 +171,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.list_screen:ListScreen.do_filter",
         keys=("/",),
         footer_label="filter",
-        help="text, !exclude, field:value",
+        help="text, !exclude, field:value; / starts a new filter, Esc or another screen clears it",
     ),
     Action(
         "list.sort",
@@ -176,13 +186,15 @@ ACTIONS: tuple[Action, ...] = (
         "Details",
         handler="tui.shell.list_screen:ListScreen.do_detail",
         keys=("d",),
-        help="All details of the selected record",
+        guard=selected,
+        help="Focus all details of the selected record; same key to return",
     ),
     Action(
         "list.into_detail",
         "Into the details",
         handler="tui.shell.list_screen:ListScreen.do_into_detail",
         keys=("l", "right"),
+        guard=selected,
         help="Focus the details next to the list",
     ),
     Action(

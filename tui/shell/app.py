@@ -48,8 +48,8 @@ class FrostApp(KeyQueueApp):
     PAUSE_GC_ON_SCROLL = True
     CSS = """
     * { link-style: none; }
-    ToastRack { margin-bottom: 2; align-horizontal: right; }
-    Toast { background: $panel; color: $foreground; padding: 0 1; margin-top: 1; }
+    ToastRack { dock: top; margin: 2 0 0 0; align: right top; overflow-y: hidden; }
+    Toast { width: auto; max-width: 60; background: $panel; color: $foreground; padding: 0 1; margin: 0; }
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class Mistake:
 
 # Aliases of actions. Those in TAKES accept an argument; the others do not.
 ALIASES = {
-    "use": "tenants.use",
+    "use": "app.switch_tenant",
     "create": "tenants.create",
     "filter": "list.filter",
     "sort": "list.sort",
@@ -72,7 +72,8 @@ ONE_OF_MANY = {
 }
 """Screens by the singular of their records, unless their name starts with it, and by their title."""
 TAKES = {
-    *("list.filter", "list.sort", "tenants.create", "tenants.rename", "default-tags.add", "default-tags.edit"),
+    *("app.switch_tenant", "list.filter", "list.sort", "tenants.create", "tenants.rename"),
+    *("default-tags.add", "default-tags.edit"),
     *(action.id for action in actions.ACTIONS if action.accepts_record_argument),
 }
 
@@ -116,7 +117,7 @@ def _tenant(rest: str) -> Go | Run | Mistake:
         case "list":
             return Go("tenants")
         case "use":
-            return _unquote(Run("tenants.use", argument.strip()))
+            return _unquote(Run("app.switch_tenant", argument.strip()))
         case "quota" | "quotas":
             return _quota(argument.split())
         case "default-tags" | "default-tag":
@@ -319,7 +320,7 @@ async def run(frame: "Navigator", line: str) -> None:
     """Run a line. An action of another screen opens that screen first."""
     match parse(line, routes.NAMES):
         case Go(screen, filter_line):
-            await frame.navigate(screen, filter_line or None)
+            await frame.navigate(screen, filter_line)
         case Run(action_id, argument):
             scope = actions.BY_ID[action_id].scope
             here = frame.current is not None and scope == frame.current.NAME

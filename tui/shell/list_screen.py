@@ -178,6 +178,7 @@ class ListScreen(Row, Generic[T]):
     def focus_list(self) -> None:
         """Move the focus to the list."""
         self.remove_class("-detail")
+        self._widen(detail=False)
         self.screen.set_focus(self.table)
 
     def take_focus(self) -> None:
@@ -189,11 +190,15 @@ class ListScreen(Row, Generic[T]):
         self.heading.put(line)
         self.table.set_filter(line)
 
-    def zoom(self, zoomed: bool) -> None:
-        """Enlarge the focused pane, or restore both."""
-        detail = self.query_one(Detail).has_focus
+    def zoom(self, zoomed: bool, *, detail: bool) -> None:
+        """Enlarge the details or the list, or restore both."""
         self.set_class(zoomed and not detail, "-zoom-list")
         self.set_class(zoomed and detail, "-zoom-detail")
+
+    def _widen(self, *, detail: bool) -> None:
+        """If one pane has the whole width, give the width to the details or to the list."""
+        if self.screen.has_class("-zoom"):
+            self.zoom(zoomed=True, detail=detail)
 
     def sort_state(self) -> list[Any]:
         """Return column key and direction, to be stored."""
@@ -274,13 +279,13 @@ class ListScreen(Row, Generic[T]):
         """Show the details of a record; without an id, of the record under the cursor."""
         if record_id:
             self.select(record_id)
-        if self.screen.has_class("-wide"):
-            self.do_into_detail()
-        elif self.has_class("-detail"):
+        detail, beside = self.query_one(Detail), self.screen.has_class("-wide")
+        if not record_id and (detail.has_focus if beside else self.has_class("-detail")):
             self.focus_list()
-        else:
-            self.add_class("-detail")
-            self.query_one(Detail).focus()
+            return
+        self.set_class(not beside, "-detail")
+        self._widen(detail=True)
+        detail.focus()
 
     def do_into_detail(self) -> None:
         detail = self.query_one(Detail)

@@ -55,6 +55,7 @@ class MainScreen(Navigator):
         &.-narrow Navigation { display: none; }
         &.-zoom Navigation { display: none; }
         &.-wide ListScreen > Detail { display: block; width: 38%; min-width: 40; border-left: solid $border; }
+        &.-wide ListScreen > Detail:focus { border-left: thick $accent; }
         &.-wide ListScreen > .screen--list { display: block; }
         &.-wide ListScreen.-zoom-list > Detail { display: none; }
         &.-wide ListScreen.-zoom-detail > .screen--list { display: none; }
@@ -274,8 +275,13 @@ class MainScreen(Navigator):
         switch = partial(self.workspace.use_tenant, tenant_id)
         _: Worker[None] = self.app.run_worker(switch, group="use tenant", exit_on_error=False)
 
-    async def do_switch_tenant(self) -> None:
-        chosen = await self.app.push_screen_wait(load("tui.tenants.switcher:switcher")(self.workspace))
+    async def do_switch_tenant(self, name: str = "") -> None:
+        """Switch to the tenant with a name, slug or id; without one, ask for it."""
+        if name:
+            tenant = await load("tui.tenants.screen:named")(self.app, self.workspace, name)
+            chosen = str(tenant["id"]) if tenant is not None else None
+        else:
+            chosen = await self.app.push_screen_wait(load("tui.tenants.switcher:switcher")(self.workspace))
         if chosen is not None:
             await self.workspace.use_tenant(chosen)
 

@@ -16,6 +16,7 @@ from tui.shell.routes import MAX_VIEWS, History, Navigate, Subject, View
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import IgnoresOldSizes, PaintsNothing
+from tui.widgets.detail import Detail
 
 
 class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
@@ -98,12 +99,15 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
 
     # Forward
 
-    def go(self, name: str, filter_line: str | None = None) -> None:
+    def go(self, name: str, filter_line: str = "") -> None:
         """Open a screen in the background, optionally with a filter, and add it to the history."""
         _: Worker[None] = self.run_worker(partial(self.navigate, name, filter_line), group="go", exclusive=True)
 
-    async def navigate(self, name: str, filter_line: str | None = None, subject: Subject | None = None) -> None:
-        """Open a screen and wait until it is open. From an inner screen, Esc returns to the previous view."""
+    async def navigate(self, name: str, filter_line: str = "", subject: Subject | None = None) -> None:
+        """Open a screen, filtered only by `filter_line`, and wait until it is open.
+
+        From an inner screen, Esc returns to the previous view.
+        """
         before = self._save_view()
         screen = await self.open(name, subject)
         if subject is None:
@@ -111,10 +115,8 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         elif (before.screen, before.subject) != (name, subject):
             self.trail = (*before.trail, before._replace(trail=()))[-MAX_VIEWS:]
         self._mark_origin()
-        if filter_line is not None:
-            screen.set_filter(filter_line)
-        filter_text = screen.table.view.filter if filter_line is None else filter_line
-        self.history.visit(View(name, filter_text, screen.subject, self.trail))
+        screen.set_filter(filter_line)
+        self.history.visit(View(name, filter_line, screen.subject, self.trail))
 
     def _save_view(self) -> View:
         """Return the current view, with the record under the cursor, and update the history with it.
@@ -136,7 +138,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         _: Worker[None] = self.run_worker(partial(self._open_for, event), group="go", exclusive=True)
 
     async def _open_for(self, request: Navigate) -> None:
-        await self.navigate(request.screen, "" if request.record else request.filter, request.subject)
+        await self.navigate(request.screen, request.filter, request.subject)
         if request.record and self.current is not None:
             self.current.select(request.record)
 
@@ -185,4 +187,4 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         if self.current is not None:
             zoomed = not self.has_class("-zoom")
             self.set_class(zoomed, "-zoom")
-            self.current.zoom(zoomed)
+            self.current.zoom(zoomed, detail=self.current.query_one(Detail).has_focus)

@@ -137,7 +137,7 @@ class Navigate(Message):
 
     screen: str
     subject: Subject | None = None
-    filter: str | None = None
+    filter: str = ""
     _: KW_ONLY
     record: str = ""
 

@@ -1,15 +1,16 @@
 """The tenants screen: use, create with live provisioning, rename."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual.app import App
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
 from client.errors import FrostError
 from client.operations import FINAL
-from client.tables.columns import TENANT, Column, Record, time_text
+from client.tables.columns import TENANT, UNKNOWN, Column, Record, quantity, time_text
 from client.tables.quotas import quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
@@ -19,6 +20,9 @@ from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
+
+if TYPE_CHECKING:
+    from tui.widgets.picker import Menu
 
 # Sign and tone of each state. An unknown state is shown as received, without them.
 SIGNS = {
@@ -73,7 +77,21 @@ def share(record: Record) -> float:
 
 def tightest_text(record: Record) -> str:
     quota = record.get("tightestQuota")
-    return f"{share(record):.0%} {quota.get('resourceType', '')}" if quota else ""
+    return f"{share(record):.0%} {quota_title(record)}" if quota else ""
+
+
+def quota_title(record: Record) -> str:
+    """Return the title of the tightest quota, or its resource type if the platform sends no title."""
+    quota = record.get("tightestQuota") or {}
+    return str(quota.get("title") or quota.get("resourceType", ""))
+
+
+def _tightest_figures(record: Record) -> str:
+    quota = record.get("tightestQuota")
+    if not quota:
+        return UNKNOWN
+    used, limit = (quantity(quota.get(member), quota.get("unit")) for member in ("used", "limit"))
+    return f"{quota_title(record)} {used} of {limit}  {share(record):.0%}"
 
 
 def columns(workspace: Workspace) -> Sequence[Column]:
@@ -150,7 +168,6 @@ class Tenants(ListScreen[Record]):
             self.show_detail()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        quota = record.get("tightestQuota")
         by_key = {column.key: column for column in TENANT.columns}
         facts = [
             ("Status", status_text(record)),
@@ -158,7 +175,7 @@ class Tenants(ListScreen[Record]):
             ("Organization", str(record.get("organizationName", ""))),
             ("Your role", str(record.get("role", ""))),
             ("Default tags", by_key["defaultTagCount"].text(record)),
-            ("Fullest quota", by_key["tightestQuota"].text(record) + (f"  {share(record):.0%}" if quota else "")),
+            ("Fullest quota", _tightest_figures(record)),
         ]
         times = [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]
         return str(record.get("displayName", "")), [
@@ -212,7 +229,7 @@ class Tenants(ListScreen[Record]):
         title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
 
         def build(values: Mapping[str, str], problem: str) -> Form:
-            fields = [Field("name", "Display name", values["name"], "Web Shop", check=check_name)]
+            fields = [Field("name", "Display name", values["name"], "for example: Web Shop", check=check_name)]
             if len(choices) > 1:
                 fields.append(Field("organization", "Organization", values["organization"], choices=choices))
             return Form(title, fields, save="Create", note="Shows the provisioning steps · Esc cancel", problem=problem)
@@ -268,33 +285,41 @@ class Tenants(ListScreen[Record]):
 
     async def _named(self, argument: str) -> Record | None:
         """Return the tenant that the argument names, or the selected one."""
-        if not argument:
-            return self.record
-        from client.name_lookup import AMBIGUOUS
-        from client.tenancy import find
+        return await named(self.app, self.workspace, argument) if argument else self.record
 
-        try:
-            return find(self.workspace.tenants, argument)
-        except FrostError as error:
-            if error.code != AMBIGUOUS:
-                raise
-            return await self._one_of(error, argument)
 
-    async def _one_of(self, ambiguous: FrostError, argument: str) -> Record | None:
-        """Let the user choose one of the tenants with the same name."""
-        from tui.widgets.picker import Entry, Menu
+async def named(app: App[Any], workspace: Workspace, name: str) -> Record | None:
+    """Return the tenant with a name, slug or id. The user chooses one of several; None if they choose none.
 
-        details = ambiguous.details or {}
-        tenants = details.get("tenants", [])
-        entries = [
-            Entry(
-                str(tenant["id"]),
-                f"{tenant['displayName']} · {tenant['slug']} · {tenant['organizationName']}",
-                note=str(tenant["id"]),
-            )
-            for tenant in tenants
-        ]
-        more = details.get("count", 0) - len(tenants)
-        foot = f"{more} more with this name: use the id · Esc close" if more > 0 else "Enter use · Esc close"
-        chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
-        return self.workspace.find(chosen) if chosen is not None else None
+    Raises:
+        FrostError: No tenant has the name.
+    """
+    from client.name_lookup import AMBIGUOUS
+    from client.tenancy import find
+
+    try:
+        return find(workspace.tenants, name)
+    except FrostError as error:
+        if error.code != AMBIGUOUS:
+            raise
+        chosen = await app.push_screen_wait(_choice(error, name))
+        return workspace.find(chosen) if chosen is not None else None
+
+
+def _choice(ambiguous: FrostError, name: str) -> "Menu":
+    """Return the menu of the tenants with the same name."""
+    from tui.widgets.picker import Entry, Menu
+
+    details = ambiguous.details or {}
+    tenants = details.get("tenants", [])
+    entries = [
+        Entry(
+            str(tenant["id"]),
+            f"{tenant['displayName']} · {tenant['slug']} · {tenant['organizationName']}",
+            note=str(tenant["id"]),
+        )
+        for tenant in tenants
+    ]
+    more = details.get("count", 0) - len(tenants)
+    foot = f"{more} more with this name: use the id · Esc close" if more > 0 else "Enter use · Esc close"
+    return Menu(f"Which {cut(safe(name), 40)}?", entries, foot=foot)

@@ -29,6 +29,7 @@ class Detail(VerticalScroll):
         scrollbar-size-vertical: 1;
         & > .detail--title { text-style: bold; margin-bottom: 1; }
         & > .detail--body { color: $foreground; }
+        &:focus > .detail--title { color: $text-accent; }
     }
     """
 

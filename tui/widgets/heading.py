@@ -22,7 +22,8 @@ NARROWEST_FILTER = 12
 
 
 class Heading(Widget):
-    """`/` opens the filter between title and number. Esc clears it, Enter and Down move to the list.
+    """`/` opens the filter between title and number, with its text selected, so that typing replaces it. Esc clears it,
+    Enter and Down move to the list.
 
     If the filter is too long, its end is visible while it has the focus, else its beginning.
     """
@@ -90,7 +91,7 @@ class Heading(Widget):
         self.mount_deferred()
         assert self._line is not None
         self._line.display = True
-        self._line.cursor_position = len(self._line.value)
+        self._line.action_select_all()
         self.refresh()
         # `focus` would be deferred, and the next keys may be queued already.
         self.screen.set_focus(self._line)

@@ -117,7 +117,8 @@ def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) ->
     """Show which limit a plan would exceed first.
 
     Shows for each type whether the plan fits. If not, shows whether the limit can be raised at once, needs the
-    organization's review, or can be changed only by support. Nothing is requested.
+    organization's review, or can be changed only by support. Nothing is requested. Exits with code 1 if the plan does
+    not fit, and with 0 if it fits where the use is known.
     """
     additions = _additions(plan)
     check_within(run, organization)
@@ -132,6 +133,10 @@ def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) ->
         run.output.records(quotas.NEED, rows)
     for line in _lines(answer):
         run.output.note(line)
+    if answer.fits is False:
+        from click.exceptions import Exit as End
+
+        raise End(Exit.REFUSED)
 
 
 def _additions(plan: Sequence[str]) -> dict[str, int]:

@@ -243,7 +243,7 @@ def do_help(editor: Editor) -> None:
         for keys, title, note in (
             (" ".join(filter(None, (undo_key(editor.keys), "^y"))), "Undo, redo", ""),
             ("Tab", "Indent", "Accepts the first completion if completions are shown"),
-            ("Esc", "To the panel", "In the panel, letters are keys and q closes the editor; Tab moves on"),
+            ("Esc", "Leave the text", "Letters are then keys, and q closes the editor"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
             ("^a ^e", "Start and end of the line", ""),
             ("^← ^→", "Previous word, next word", ""),
@@ -257,7 +257,7 @@ def do_help(editor: Editor) -> None:
             (
                 "← → h l",
                 "Previous view, next view",
-                "On a narrow screen, Enter focuses the text or the request",
+                "On a narrow screen, Enter focuses the text or the request, and Esc shows the text",
             ),
             ("⏎", "Open", "A rule or problem in the text; a service's operations"),
         )

@@ -253,7 +253,10 @@ class EditorLayout(IgnoresOldSizes, Screen[Record | None]):
 
     @on(PolicyText.Left)
     def _text_left(self) -> None:
-        self.go(self.panel_view)
+        if self.narrow:
+            self.look_at("text")
+        else:
+            self.go(self.panel_view)
 
     def action_hop(self, by: int) -> None:
         """Tab: cycle the focus through text, request fields and panel."""
@@ -277,9 +280,13 @@ class EditorLayout(IgnoresOldSizes, Screen[Record | None]):
         if view in panel.VIEWS:
             self.go(view)
         else:
-            self.show_view(view)
-            self.set_focus(None)
-            self.focus_changed()
+            self.look_at(view)
+
+    def look_at(self, view: str) -> None:
+        """Show a view without focus, so that letters are keys."""
+        self.show_view(view)
+        self.set_focus(None)
+        self.focus_changed()
 
     def action_enter(self) -> None:
         """Focus the visible view, on Enter or Tab if there is no focus."""

@@ -55,8 +55,12 @@ class PolicyEditor(EditorLayout):
         Binding("ctrl+t", "stay", show=False, priority=True, id="app.switch_tenant"),
     ]
 
-    # Show notifications above the verdict instead of on it. Textual limits this to the class of the screen.
-    CSS = "PolicyEditor.-normal ToastRack { margin-bottom: 4; }"
+    # Show notifications at the bottom, above the footer or the verdict: the decision and the state of a save are at the
+    # top. Textual limits this to the class of the screen.
+    CSS = """
+    PolicyEditor ToastRack { dock: bottom; margin: 0 0 2 0; }
+    PolicyEditor.-normal ToastRack { margin: 0 0 4 0; }
+    """
 
     def __init__(
         self,
@@ -330,11 +334,13 @@ class PolicyEditor(EditorLayout):
         self.perform(event.action)
 
     def action_back(self) -> None:
-        """Esc: move the focus from the fields to the text, and from a view without focus to the panel.
+        """Esc: go from the fields to the text and from a view without focus to the panel; on a narrow screen, to the text.
 
         It never closes the editor, so that an extra key press does not lose work.
         """
-        if self.focused is self.panel:
+        if self.narrow and self.view != "text":
+            self.look_at("text")
+        elif self.narrow or self.focused is self.panel:
             keys = " or ".join(map(keymap.key_text, self.keys.of("editor.close")))
             self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Close editor")
         else:
