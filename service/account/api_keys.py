@@ -26,7 +26,7 @@ from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
-from service.json_bodies import JSONResponse
+from service.json_bodies import JSONResponse, ListResponse
 from service.principals.grants import may_enter, role_in
 
 router = protected_router("API keys")
@@ -70,8 +70,7 @@ def list_keys(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     now = platform.clock.now()
     with platform.database.read() as connection:
         rows = queries.keys_of_tenant(connection, context.tenant_id)
-        keys = [queries.key_wire(row, now) for row in rows]
-    return JSONResponse({"apiKeys": keys})
+        return ListResponse("apiKeys", (queries.key_wire(row, now) for row in rows))
 
 
 @router.get("/api/v1/me/api-keys", operation_id="listMyKeys")
@@ -80,8 +79,7 @@ def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
     now = platform.clock.now()
     with platform.database.read() as connection:
         rows = queries.keys_of_person(connection, context.principal.user_id, may_enter(context.principal))
-        keys = [queries.key_wire(row, now) for row in rows]
-    return JSONResponse({"apiKeys": keys})
+        return ListResponse("apiKeys", (queries.key_wire(row, now) for row in rows))
 
 
 @router.get(f"{TENANT}/scopes", operation_id="listGrantableScopes")

@@ -36,6 +36,8 @@ from service.errors import ApiError
 
 MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
 """Limit on the text of all cached documents; a parsed document takes up to ten times its text."""
+MAX_CACHED_DOCUMENTS = 2_000
+"""A small document takes 1.2 KB, so the limit on text alone would allow 20 MiB of them."""
 DOCUMENT = "document"
 MAX_MEMBERS = 100
 """Limit on members that are searched for `document`."""
@@ -89,8 +91,9 @@ def read_stored(text: str, catalogue: CatalogueSnapshot) -> Document:
 class ReadingCache:
     """The latest parsed documents by text: an editor sends the same text with each request."""
 
-    def __init__(self, max_characters: int = MAX_CACHED_CHARACTERS) -> None:
+    def __init__(self, max_characters: int = MAX_CACHED_CHARACTERS, max_documents: int = MAX_CACHED_DOCUMENTS) -> None:
         self.max_characters = max_characters
+        self.max_documents = max_documents
         self.characters = 0
         self._lock = threading.Lock()
         self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], ParsedDocument] = OrderedDict()
@@ -115,7 +118,7 @@ class ReadingCache:
             if key not in self._readings:
                 self._readings[key] = reading
                 self.characters += len(text)
-            while self.characters > self.max_characters:
+            while self.characters > self.max_characters or len(self._readings) > self.max_documents:
                 (oldest, _, _), _ = self._readings.popitem(last=False)
                 self.characters -= len(oldest)
 

@@ -30,7 +30,7 @@ from service.db.tables import (
 from service.errors import permission_denied, tenant_access_denied
 from service.jobs.queries import OPEN
 from service.jobs.worker import WorkerDep
-from service.json_bodies import JSONResponse
+from service.json_bodies import JSONResponse, ListResponse
 from service.principal import Principal
 from service.principals.grants import enterable_tenant_ids, may_enter
 from service.quotas import limits as quotas
@@ -261,7 +261,7 @@ def tenants_response(
         if include == "usage":
             add_usage(connection, principal, documents)
         default = Entitlements(principal, platform.decisions, connection).home_tenant()
-    return JSONResponse({"tenants": documents, "defaultTenantId": default or ""})
+    return ListResponse("tenants", documents, {"defaultTenantId": default or ""})
 
 
 def add_usage(connection: Connection, principal: Principal, documents: list[dict[str, Any]]) -> None:

@@ -42,6 +42,15 @@ def test_a_full_cache_evicts_the_least_recently_used_document() -> None:
     assert cache.read(text(199), catalogue, "accept") is not forgotten
 
 
+def test_the_number_of_small_documents_is_limited() -> None:
+    catalogue, cache = known(), ReadingCache(max_documents=3)
+    first = cache.read(text(0), catalogue, "accept")
+    for number in range(1, 4):
+        cache.read(text(number), catalogue, "accept")
+    assert cache.characters == 3 * len(text(0))
+    assert cache.read(text(0), catalogue, "accept") is not first
+
+
 def test_a_larger_catalogue_or_another_setting_reads_again() -> None:
     cache = ReadingCache()
     with pytest.raises(InvalidDocument):
