@@ -334,7 +334,7 @@ class PolicyEditor(EditorLayout):
         self.perform(event.action)
 
     def action_back(self) -> None:
-        """Esc: go from the fields to the text and from a view without focus to the panel; on a narrow screen, to the text.
+        """Go from the fields to the text, and from a view without focus to the panel; on a narrow screen, to the text.
 
         It never closes the editor, so that an extra key press does not lose work.
         """
