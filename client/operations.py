@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 from types import FrameType
@@ -42,7 +42,7 @@ OnRead = Callable[[dict[str, Any]], None]
 OnLost = Callable[[FrostError], None]
 
 
-def is_final(operation: dict[str, Any]) -> bool:
+def is_final(operation: Mapping[str, Any]) -> bool:
     return operation.get("status") in FINAL
 
 

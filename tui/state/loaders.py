@@ -110,8 +110,9 @@ async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncI
     yield [scope.wire() for scope in await requests.ask(keys.grantable_scopes(tenant))]
 
 
-async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield await requests.ask(account.sessions())
+async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    sessions = await requests.ask(account.sessions())
+    yield sessions
 
 
 async def _default_tags(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
