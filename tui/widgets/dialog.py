@@ -21,14 +21,14 @@ from textual.worker import Worker
 
 from client.errors import FrostError
 from client.text import mixed_scripts, safe
-from tui.terminal.textual_patches import IgnoresOldSizes
+from tui.terminal.textual_patches import LaysOutOnce
 
 Result = TypeVar("Result")
 
 DEAF_SECONDS = 0.15
 
 
-class Dialog(IgnoresOldSizes, ModalScreen[Result]):
+class Dialog(LaysOutOnce, ModalScreen[Result]):
     """A framed box in the middle of the screen. `dismiss` passes a value to the caller."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
