@@ -11,7 +11,6 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from client.api import operations
 from client.errors import Exit, FrostError
 
 if TYPE_CHECKING:
@@ -46,6 +45,11 @@ def is_final(operation: Mapping[str, Any]) -> bool:
     return operation.get("status") in FINAL
 
 
+def is_undo(operation: Mapping[str, Any]) -> bool:
+    """Return whether an apply removes tags that another one added. Its operation id also begins with `undo-`."""
+    return operation.get("kind") == "undo" or str(operation.get("operationId", "")).startswith("undo-")
+
+
 async def watch(client: AsyncClient, tenant_id: str, run_id: str) -> AsyncGenerator[Operation, None]:
     """Yield an operation after each read until it ends.
 
@@ -57,6 +61,7 @@ async def watch(client: AsyncClient, tenant_id: str, run_id: str) -> AsyncGenera
     Raises:
         FrostError: The operation cannot be read.
     """
+    from client.api import operations
     from client.transport.events import signals
 
     async def read() -> Operation:
@@ -198,6 +203,7 @@ async def _wait(
     on_reply: OnReply | None,
     is_over: Callable[[dict[str, Any]], bool],
 ) -> dict[str, Any]:
+    from client.api import operations
     from client.transport.async_client import AsyncClient
     from client.transport.events import signals
 

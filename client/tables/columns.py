@@ -143,6 +143,13 @@ def quantity(value: int | None, unit: object) -> str:
     return str(value) if unit in ("count", "", None) else f"{value} {unit}"
 
 
+def person_text(person: object) -> str:
+    """Return the best name of a person: e-mail, name or id."""
+    if not isinstance(person, Mapping):
+        return ""
+    return str(person.get("email") or person.get("name") or person.get("id") or "")
+
+
 def time_column(key: str, title: str, wide: bool = False) -> Column:
     def instant(record: Record) -> float | None:
         moment = parse_time(record.get(key))

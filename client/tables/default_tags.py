@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from client.tables.columns import Column, Kind, Record, fields, id_column, number_column, time_column
+from client.tables.columns import Column, Kind, Record, fields, id_column, number_column, person_text, time_column
 
 
 def tags_text(tags: object) -> str:
@@ -16,13 +16,6 @@ def tags_text(tags: object) -> str:
     if not isinstance(tags, Mapping):
         return ""
     return ", ".join(f"{key}={tags[key]}" for key in sorted(tags)) or "none"
-
-
-def person_text(person: object) -> str:
-    """Return the best name of a person: e-mail, name or id."""
-    if not isinstance(person, Mapping):
-        return ""
-    return str(person.get("email") or person.get("name") or person.get("id") or "")
 
 
 def by_type(result: Mapping[str, Any]) -> list[dict[str, Any]]:

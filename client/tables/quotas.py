@@ -5,8 +5,7 @@ Cells are plain text, as in client/tables/columns.py.
 
 from collections.abc import Callable
 
-from client.tables.columns import Column, Kind, Record, fields, id_column, quantity, time_column
-from client.tables.default_tags import person_text
+from client.tables.columns import Column, Kind, Record, fields, id_column, person_text, quantity, time_column
 
 WARNING_SHARE = 0.8
 """Share of a quota from which it is shown as a warning."""

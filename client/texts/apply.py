@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from client import times
-from client.operations import FINAL
+from client.operations import FINAL, is_undo
 from client.tables.columns import parse_time
 from client.tables.default_tags import by_type
 
@@ -76,11 +76,6 @@ def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
 
 def is_open(operation: Mapping[str, Any]) -> bool:
     return operation.get("status") not in FINAL
-
-
-def is_undo(operation: Mapping[str, Any]) -> bool:
-    """Return whether the run removes tags that another run added. Its operation id also begins with `undo-`."""
-    return operation.get("kind") == "undo" or str(operation.get("operationId", "")).startswith("undo-")
 
 
 def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:

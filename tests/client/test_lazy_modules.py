@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from client.lazy_modules import NAMES, install
+from client.lazy_modules import OF_COMMANDS, install
 
 
 @pytest.mark.process
@@ -17,7 +17,7 @@ def test_modules_are_executed_at_their_first_use() -> None:
         "import sys\nbefore = set(sys.modules)\n"
         "from client import lazy_modules\nlazy_modules.install()\n"
         "import click, email.utils, socket, urllib.parse, calendar, calendar\n"
-        f"lazy = [name for name in {[*NAMES]} if type(sys.modules[name]) is lazy_modules.LazyModule]\n"
+        f"lazy = [name for name in {[*OF_COMMANDS]} if type(sys.modules[name]) is lazy_modules.LazyModule]\n"
         "import inspect, ipaddress, platform\n"
         "from random import Random\n"
         "print(len(lazy), inspect.cleandoc(' a'), ipaddress.ip_address('::1').is_loopback, platform.system(),"
@@ -33,7 +33,7 @@ def test_modules_are_executed_at_their_first_use() -> None:
     import platform
 
     assert done.stdout.split() == [
-        str(len(NAMES)),
+        str(len(OF_COMMANDS)),
         "a",
         "True",
         platform.system(),
@@ -67,7 +67,7 @@ value = 1
 def test_a_second_thread_waits_for_the_first_use_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lazy_and_slow.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
-    install({"lazy_and_slow": {}})
+    install(["lazy_and_slow"])
     module = importlib.import_module("lazy_and_slow")
     try:
         with ThreadPoolExecutor(2) as threads:
@@ -93,7 +93,7 @@ def test_a_second_thread_waits_for_the_first_use_of_a_module(tmp_path: Path, mon
 def test_an_interrupted_first_use_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lazy_and_slow.py").write_text(SLOW.replace("may_end.wait()", ""))
     monkeypatch.syspath_prepend(tmp_path)
-    install({"lazy_and_slow": {}})
+    install(["lazy_and_slow"])
     module = importlib.import_module("lazy_and_slow")
     try:
         vars(module)["fails"] = True

@@ -3,7 +3,9 @@
 import subprocess
 import sys
 
-FRAME = "import tui.shell.app, tui.tenants.screen, client.connection"
+FRAME = (
+    "from tui.__main__ import omit_palette; omit_palette(); import tui.shell.app, tui.tenants.screen, client.connection"
+)
 HEAVY = {"httpx", "pydantic", "markdown_it", "tree_sitter", "numpy", "pygments", "segno", "ruamel.yaml", "keyring"}
 
 
@@ -27,6 +29,7 @@ def test_the_first_frame_loads_no_heavy_module() -> None:
         *(f"tui.contexts.{name}" for name in ("sign_in", "screen")),
     }
     assert not modules & later
+    assert not any(f"textual.widgets._{name}" in modules for name in ("input", "option_list", "tree"))  # of its palette
 
 
 def test_a_command_loads_nothing_of_the_screens() -> None:

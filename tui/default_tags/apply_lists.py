@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from client.tables.columns import Column, Record, time_text
-from client.tables.default_tags import RUN, person_text, tags_text
+from client.tables.columns import Column, Record, person_text, time_text
+from client.tables.default_tags import RUN, tags_text
 from client.texts import apply
 from tui.default_tags import apply_screen
 from tui.default_tags.apply_text import (

@@ -11,6 +11,7 @@ from textual.timer import Timer
 from client.api import default_tags
 from client.api.default_tags import IN_PROGRESS
 from client.errors import Exit, FrostError
+from client.operations import is_undo
 from client.tables.columns import Record
 from client.tables.default_tags import tags_text
 from client.text import cut, safe
@@ -264,7 +265,7 @@ class Apply(ChildListScreen[Record]):
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         operation = self.operation or {}
-        first = "Lost tags" if texts_apply.is_undo(operation) else "Updated"
+        first = "Lost tags" if is_undo(operation) else "Updated"
         facts = [
             (first, f"{record.get('updated', 0):,}"),
             ("Unchanged", f"{record.get('unchanged', 0):,}"),

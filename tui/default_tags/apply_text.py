@@ -11,8 +11,9 @@ from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
-from client.tables.columns import UNKNOWN, Column, Kind, Record, fields, id_column, time_text
-from client.tables.default_tags import person_text, tags_text
+from client.operations import is_undo
+from client.tables.columns import UNKNOWN, Column, Kind, Record, fields, id_column, person_text, time_text
+from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply
 from tui.widgets.record_table import Tones
@@ -151,7 +152,7 @@ def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     sign, tone = STATES.get(status, (" ", "$foreground"))
     if status == "completed" and not operation.get("result"):
         sign, tone, status = "!", "$text-error", "ended"
-    undo = apply.is_undo(operation)
+    undo = is_undo(operation)
     names = {"running": "undoing" if undo else "applying", "completed": "undone" if undo else "applied"}
     head = Content.assemble((f"{sign} ", tone), (safe(names.get(status, status)), "bold"))
     percent = float(operation.get("progress") or 0)
@@ -177,7 +178,7 @@ def _counts(operation: Mapping[str, Any], cells: int) -> list[Content]:
     """Return the counts in one line, or in more if they are wider than `cells`."""
     counts = apply.summary(operation)
     tones = {"updated": "$text-success", "skipped": "$text-warning", "failed": "$text-error"}
-    names = {"updated": "lost tags"} if apply.is_undo(operation) else {}
+    names = {"updated": "lost tags"} if is_undo(operation) else {}
     lines = [Content("")]
     for name in apply.COUNTED:
         tone = tones.get(name, "$text-muted") if counts[name] else "$text-muted"

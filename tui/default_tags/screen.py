@@ -9,8 +9,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from client.models.validation import KEY_BYTES, MOST, VALUE_BYTES, size
-from client.tables.columns import Column, Kind, Record, fields, time_text
-from client.tables.default_tags import person_text
+from client.tables.columns import Column, Kind, Record, fields, person_text, time_text
 from client.text import cut, safe
 from tui.default_tags import apply_screen, versions
 from tui.default_tags.apply_text import Summary, wrapped

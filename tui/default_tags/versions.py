@@ -9,8 +9,8 @@ from textual.content import Content
 from client.api import default_tags
 from client.errors import FrostError
 from client.models.default_tags import DefaultTags, TagVersion
-from client.tables.columns import Column, Record, time_text
-from client.tables.default_tags import TAG_VERSION, TagChanges, difference, person_text
+from client.tables.columns import Column, Record, person_text, time_text
+from client.tables.default_tags import TAG_VERSION, TagChanges, difference
 from client.text import cut, safe
 from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict
 from tui.shell import keymap

@@ -65,7 +65,7 @@ class FrostApp(KeyQueueApp):
         self.state_path = state_path
         self.remembered = preferences.load(state_path)
         self._saved = self.remembered.copy()
-        self.theme = themes.choose(os.environ, self.remembered.theme, launch.no_color)
+        self.start_with_theme(themes.choose(os.environ, self.remembered.theme, launch.no_color))
         movement = [binding for binding in RecordTable.BINDINGS if isinstance(binding, Binding)]
         self.keys = keymap.resolve(connection.config.keys, movement, browser=launch.browser)
         self.set_keymap(self.keys.changed)

@@ -9,9 +9,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from client.operations import is_undo
 from client.tables.columns import Record
 from client.text import cut, safe, width
-from client.texts.apply import is_undo
 from tui.state.contexts import credential_words
 from tui.state.workspace import Workspace
 

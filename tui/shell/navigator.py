@@ -15,11 +15,11 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.routes import MAX_VIEWS, History, Navigate, Subject, View
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
-from tui.terminal.textual_patches import IgnoresOldSizes, PaintsNothing
+from tui.terminal.textual_patches import LaysOutOnce, PaintsNothing
 from tui.widgets.detail import Detail
 
 
-class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
+class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
     """Shows one screen at a time. Screens are mounted on first use and keep their state."""
 
     def __init__(self, workspace: Workspace, keys: Keys) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
-from client.texts import apply
 from tui.state import contexts
 from tui.state.context_state import ContextState
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
@@ -221,6 +220,8 @@ class Workspace(ContextState):
         self._changed(name)
 
     def _apply_ended(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+        from client.texts import apply  # after the first frame
+
         message, has_failed = apply.completion_message(operation, self.name_of(tenant_id))
         self._notice(message, "error" if has_failed else "information")
         self._changed("applies")

@@ -62,6 +62,7 @@ PRIVATE_NAMES = (
     PrivateName("textual.app:App", "_unnotify", "has no public way to remove one notification"),
     PrivateName("textual.app:App", "_registered_themes", "is copied by the public property"),
     PrivateName("textual.app:App", "_driver", "has no public access to the driver"),
+    PrivateName("textual.app:App", "_refresh_truecolor_filter", "computes all styles again for the first theme"),
     PrivateName("textual.widgets._toast:ToastRack", "_toast_id", "names the toast of a notification"),
     PrivateName("textual.widgets._toast:ToastHolder", "", "is the container of the toast of a notification"),
     PrivateName("textual._styles_cache:StylesCache", "get_inner_outer", "keeps removed widgets in a cache"),
@@ -112,8 +113,10 @@ WORK_AROUNDS = (
     WorkAround("client/commands/invocation.py:_load_http_without_ssl", "python", "3.14", "has no lazy imports"),
     WorkAround("tui/__main__.py:gc.disable", "python", "3.11", "collects garbage while a command loads"),
     WorkAround("client/commands/interruption.py:_repeat_if_dropped", "python", "3.11", "drops Ctrl-C in destructors"),
+    WorkAround("tui/__main__.py:omit_palette", "textual", "8.2.8", "imports its palette before the first frame"),
+    WorkAround("tui/terminal/textual_patches.py:start_with_theme", "textual", "8.2.8", "parses styles twice"),
     WorkAround("tui/terminal/textual_patches.py:VisibleControls", "textual", "8.2.8", "passes controls in text"),
-    WorkAround("tui/terminal/textual_patches.py:IgnoresOldSizes", "textual", "8.2.8", "lays out outdated sizes"),
+    WorkAround("tui/terminal/textual_patches.py:LaysOutOnce", "textual", "8.2.8", "lays out outdated sizes"),
     WorkAround("tui/terminal/textual_patches.py:fix_style_cache_leak", "textual", "8.2.8", "keeps removed widgets"),
     WorkAround("tui/terminal/textual_patches.py:paint_changed_lines", "textual", "8.2.8", "paints unchanged lines"),
     WorkAround("tui/terminal/textual_patches.py:get_theme", "textual", "8.2.8", "copies the table of themes"),
@@ -157,12 +160,18 @@ def sign(match: re.Match[str]) -> str:
     return safe(character)[0] if ord(character) < 0x20 or character == "\x7f" else "�"
 
 
-class IgnoresOldSizes(MessagePump):
-    """Mixin before `Screen`: lays out the screen only for the current size of the terminal.
+class LaysOutOnce(MessagePump):
+    """Mixin before `Screen`: lays out the screen only for the current size of the terminal, and computes styles once.
 
     Textual sends resizes as messages, and a layout sends another one. Two different sizes in the queue caused each
-    other without end.
+    other without end. The styles of a new screen were computed when its widgets were mounted.
     """
+
+    stack_updates: int
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        if self.stack_updates == 0:
+            event.refresh_styles = False
 
     async def _on_resize(self, event: events.Resize) -> None:
         if event.size != self.app.size:
@@ -213,6 +222,14 @@ class PatchedApp(App[None]):
     def get_theme(self, theme_name: str) -> Theme | None:
         """Return a registered theme. Textual copies its table of themes for each of the many calls of a frame."""
         return self._registered_themes.get(theme_name) or super().get_theme(theme_name)
+
+    def start_with_theme(self, name: str) -> None:
+        """Set the theme before the application runs. Setting `theme` would parse all styles a second time."""
+        self.set_reactive(App.theme, name)
+        is_dark = self.current_theme.dark
+        self.update_classes({f"-theme-{name}": True, "-dark-mode": is_dark, "-light-mode": not is_dark}, update=False)
+        self._refresh_truecolor_filter(self.ansi_theme)
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def _fatal_error(self) -> None:
         """Print a traceback without variables: they may contain keys and tokens."""

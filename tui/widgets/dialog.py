@@ -21,12 +21,12 @@ from textual.worker import Worker
 
 from client.errors import FrostError
 from client.text import mixed_scripts, safe
-from tui.terminal.textual_patches import IgnoresOldSizes, PatchedApp
+from tui.terminal.textual_patches import LaysOutOnce, PatchedApp
 
 Result = TypeVar("Result")
 
 
-class Dialog(IgnoresOldSizes, ModalScreen[Result]):
+class Dialog(LaysOutOnce, ModalScreen[Result]):
     """A framed box in the middle of the screen. `dismiss` passes a value to the caller."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]

@@ -141,6 +141,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         self._columns: list[tuple[Column, int]] = []
         self._fitted = Size(0, 0)
         self._strips: dict[tuple[Any, ...], Strip] = {}
+        self._base: Style | None = None
         self._known: str | None = None
         self._telling = False
         self._preparing: Timer | None = None
@@ -253,6 +254,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips.clear()
+        self._base = None
 
     # Painting
 
@@ -265,7 +267,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         position = self.scroll_offset.y + y - 1
         if position < len(self.view):
             return self._row(position)
-        base = self.rich_style
+        base = self._base_style()
         if not len(self.view) and y >= 2:
             reason = self._no_match_text() if self.view.total else self.empty
             if y - 2 < len(lines := _wrapped(reason, max(1, self.size.width - 2 * GUTTER))):
@@ -278,6 +280,12 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         unknown = record_view.unknown_field(self.view.filter, names)
         note = f" No column named {unknown}; columns: {', '.join(names)}." if unknown else ""
         return f"No matches for {self.view.filter}; Esc to clear the filter.{note}"
+
+    def _base_style(self) -> Style:
+        """Return the style of the table. Textual combines it from all ancestors, for each line of a frame."""
+        if self._base is None:
+            self._base = self.rich_style
+        return self._base
 
     def _style(self, part: str) -> Style:
         return self.get_component_rich_style(f"record-table--{part}")
@@ -298,7 +306,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         return strip
 
     def _paint(self, record: Record, marked: bool, under: bool) -> Strip:
-        base = self.rich_style
+        base = self._base_style()
         if under:
             base = base + self._style("cursor" if self.has_focus else "cursor-blurred")
         return self._brush().row(record, base, self.view.highlights, marked=marked)

@@ -24,7 +24,7 @@ from client.commands.parameters import Argument, Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables import default_tags
-from client.tables.columns import time_text
+from client.tables.columns import person_text, time_text
 from client.tables.default_tags import difference
 from client.text import safe
 from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
@@ -168,7 +168,7 @@ def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) 
     who = newest.get("changedBy")
     if isinstance(who, dict) and who.get("id") == run.me.get("id"):
         return
-    name = safe(default_tags.person_text(who) or "an unknown user", 80)
+    name = safe(person_text(who) or "an unknown user", 80)
     raise FrostError(
         f"the latest version is by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
         code="CHANGED_SINCE",

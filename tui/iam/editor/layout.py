@@ -24,13 +24,13 @@ from tui.shell.action import ActionContext
 from tui.shell.bars import Footer, Header, Key, TooSmall, header_state
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
-from tui.terminal.textual_patches import IgnoresOldSizes
+from tui.terminal.textual_patches import LaysOutOnce
 
 ALWAYS_SHOWN = ("editor.help", "editor.close")
 """Actions that the footer never omits."""
 
 
-class EditorLayout(IgnoresOldSizes, Screen[Record | None]):
+class EditorLayout(LaysOutOnce, Screen[Record | None]):
     """The widgets of the editor. They are bound to `evaluation`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
