@@ -23,6 +23,7 @@ from tui.account.rotate_dialog import Rotation, Times
 from tui.shell import clipboard
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import UndoAvailable, UndoCleared
+from tui.state.refresh import Change, ListChanged
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import Secret, Unsaid
 
@@ -119,9 +120,9 @@ class KeyForms(RemoteListScreen[Record]):
 
     _form: KeyForm | None = None
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic == "grantable" and self._form is not None and self._form.is_mounted:
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     async def fill(self, form: KeyForm, tenant_id: str) -> Any:

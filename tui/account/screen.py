@@ -27,6 +27,7 @@ from tui.shell.routes import Navigate, SignInRequired
 from tui.state import contexts
 from tui.state.context_state import MAY_CREATE
 from tui.state.contexts import credential_words
+from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint
 from tui.widgets.policy_text import names
@@ -138,8 +139,8 @@ class Account(ListScreen[Record]):
         failed = self.workspace.tenants_state == "failed"  # both are loaded together
         return "not refreshed, r to retry" if failed else "" if self.workspace.me else "refreshing"
 
-    def changed(self, topic: str) -> None:
-        if topic in ("identity", "context", "tenants"):
+    def changed(self, change: Change) -> None:
+        if change in (Topic.IDENTITY, Topic.CONTEXT, Topic.TENANTS):
             self.show()
             self.show_detail()
 

@@ -25,6 +25,7 @@ from tui.shell.action import (
 )
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence
 from tui.shell.routes import Navigate, Subject
+from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
 
@@ -226,9 +227,9 @@ class Entries(RemoteListScreen["Entry"]):
     def detail(self, record: "Entry") -> tuple[str, Sequence[Section]]:
         return of_entry(record, times.now())
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic in ("tenants", "identity") and self.display:  # the role may be known now
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change in (Topic.TENANTS, Topic.IDENTITY) and self.display:  # the role may be known now
             self.show()
 
     @on(RecordTable.Highlighted)

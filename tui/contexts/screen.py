@@ -12,6 +12,7 @@ from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.routes import UndoCleared
 from tui.state import contexts
+from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form, show_until_saved
@@ -52,8 +53,8 @@ class Contexts(ListScreen[Record]):
     def records(self) -> Sequence[Record]:
         return contexts.records(self.workspace.connection)
 
-    def changed(self, topic: str) -> None:
-        if topic in ("context", "contexts", "identity"):
+    def changed(self, change: Change) -> None:
+        if change in (Topic.CONTEXT, Topic.CONTEXTS, Topic.IDENTITY):
             self.show()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:

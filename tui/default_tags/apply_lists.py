@@ -27,7 +27,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import RecordList
-from tui.state.refresh import RUNS
+from tui.state.refresh import RUNS, Change, Topic
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -252,9 +252,9 @@ class Untouched(ChildListScreen[Record]):
         if not self.operation and self.previewed is None:
             super().read(quiet=quiet)
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic == "applies":
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change is Topic.APPLIES:
             self.show()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:

@@ -23,7 +23,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.state.list_store import RecordList
-from tui.state.refresh import RUNS
+from tui.state.refresh import RUNS, Change, ListChanged, Topic
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.picker import Entry, Menu
@@ -231,11 +231,11 @@ class Apply(ChildListScreen[Record]):
             collections.read(self.LIST_NAME, self.tenant_id, self.run_id, quiet=quiet)
         self._say()
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic == RUNS and self.display:
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change == ListChanged(RUNS) and self.display:
             self.read(quiet=True)
-        if topic in ("applies", RUNS, "link"):
+        if change in (Topic.APPLIES, ListChanged(RUNS), Topic.LINK):
             self.show()
 
     def show(self) -> None:

@@ -17,6 +17,7 @@ from tui.default_tags.dialogs import TagForm
 from tui.shell import keymap
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, Subject
+from tui.state.refresh import Change, ListChanged
 from tui.state.tag_draft import MARKS, TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -115,9 +116,9 @@ class DefaultTags(RemoteListScreen[Record]):
     def related_key(self, name: str, record: Record) -> str:
         return ""
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic in (self.LIST_NAME, *self.RELATED):
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if isinstance(change, ListChanged) and change.name in (self.LIST_NAME, *self.RELATED):
             self.show()
 
     def _update_draft(self) -> None:

@@ -19,6 +19,7 @@ from tui.shell import actions, keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, RunAction, Subject
 from tui.state.list_store import RecordList
+from tui.state.refresh import Change, ListChanged, Topic
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 from tui.widgets.row_painting import GUTTER
@@ -64,14 +65,14 @@ class OfQuotas(RemoteListScreen[Record]):
         if not self.unavailable_reason():
             self.workspace.collections.read(REQUESTS, self.tenant_id, self.organization_id, quiet=quiet)
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic == REQUESTS:
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change == ListChanged(REQUESTS):
             self.show()
             self.show_detail()
-        elif topic == "tenants" and self.display and self.requests.state == "unread":
+        elif change is Topic.TENANTS and self.display and self.requests.state == "unread":
             self.read(quiet=True)  # the organization is known now
-        if topic == self.LIST_NAME and self._form is not None and self._form.is_mounted:
+        if change == ListChanged(self.LIST_NAME) and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     def quota(self, resource_type: str) -> Record | None:
@@ -132,9 +133,9 @@ class Quotas(OfQuotas):
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         return name_text(record), quotas_detail.of_tenant(record, self.requests.records)
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic == REQUESTS and self.requests.state == "fresh":
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if change == ListChanged(REQUESTS) and self.requests.state == "fresh":
             self._announce_decisions()
 
     def _announce_decisions(self) -> None:

@@ -28,6 +28,7 @@ from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
 from tui.state import preferences
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds
+from tui.state.refresh import Change, Topic
 from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
@@ -172,12 +173,12 @@ class FrostApp(KeyQueueApp):
         else:
             _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
 
-    def _changed(self, topic: str) -> None:
-        self.frame.changed(topic)
-        if topic in ("context", "identity"):
+    def _changed(self, change: Change) -> None:
+        self.frame.changed(change)
+        if change in (Topic.CONTEXT, Topic.IDENTITY):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())
-        if topic == "link" and self.workspace.link.state == "signed_out":
+        if change is Topic.LINK and self.workspace.link.state == "signed_out":
             self.post_message(SignInRequired())
 
     def _notice(self, text: str, severity: Severity) -> None:

@@ -12,6 +12,7 @@ from client.tables.columns import Column, Kind, record_of
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.routes import RunAction, Subject
+from tui.state.refresh import Change
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row, Stack
 from tui.widgets.detail import Detail, Section
@@ -108,8 +109,8 @@ class ListScreen(Row, Generic[T]):
         """Return title and sections of the detail pane."""
         raise NotImplementedError
 
-    def changed(self, topic: str) -> None:
-        """Handle a change of the workspace. Its topics are listed in tui/state/workspace.py."""
+    def changed(self, change: Change) -> None:
+        """Handle a change of the workspace."""
 
     def enter(self, subject: Subject) -> None:
         """Show the contents of a record."""

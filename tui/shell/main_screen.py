@@ -21,6 +21,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, RunAction, SignInRequired, Subject, UndoAvailable, UndoCleared
 from tui.state.notices import Severity
+from tui.state.refresh import Change, Topic
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row
 
@@ -189,15 +190,15 @@ class MainScreen(Navigator):
         """Update the header."""
         self.query_one(Header).show(header_state(self.workspace, self.keys.label("app.refresh")))
 
-    def changed(self, topic: str) -> None:
+    def changed(self, change: Change) -> None:
         """Handle a change of the workspace: notify all open screens, then update header and footer."""
         if not self.is_mounted:
             return
-        if topic == "context" or (topic == "tenant" and self._done_in != self.workspace.tenant_id):
+        if change is Topic.CONTEXT or (change is Topic.TENANT and self._done_in != self.workspace.tenant_id):
             self.undoable, self.lasting = None, ""
             self._end_offer()
         for screen in self.query(ListScreen):
-            screen.changed(topic)
+            screen.changed(change)
         self.show_header()
         self.show_keys()
 

@@ -13,7 +13,7 @@ from tui.shell.list_screen import ListScreen, T
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList
-from tui.state.refresh import REFRESH
+from tui.state.refresh import Change, ListChanged, ReadAgain, Topic
 from tui.widgets.picker import Picker
 
 
@@ -100,21 +100,19 @@ class RemoteListScreen(ListScreen[T]):
             )
             self._say()
 
-    def changed(self, topic: str) -> None:
-        if topic == "context" and self.record is not None:  # the rows are loaded again, maybe for another person
+    def changed(self, change: Change) -> None:
+        if change is Topic.CONTEXT and self.record is not None:  # the rows are loaded again, maybe for another person
             self._pending_selection = self.id_of(self.record)
-        if topic in ("tenant", "context", "identity"):
+        if change in (Topic.TENANT, Topic.CONTEXT, Topic.IDENTITY):
             self._follow()
-        elif topic == REFRESH and self.display:
-            self.read_again()
-        elif topic.startswith(f"{REFRESH} ") and self.display:
-            self.read_again(topic.removeprefix(f"{REFRESH} "))
-        elif topic == self.LIST_NAME:
+        elif isinstance(change, ReadAgain) and self.display:
+            self.read_again(change.name)
+        elif change == ListChanged(self.LIST_NAME):
             if self.rows.records is self._shown_records:
                 self._say()
             else:
                 self.show()
-        elif topic in self.RELATED:
+        elif isinstance(change, ListChanged) and change.name in self.RELATED:
             self.show_detail()
         if self._picker is not None and self._picker.is_mounted:
             self._picker.show()
@@ -239,9 +237,9 @@ class ChildListScreen(RemoteListScreen[T]):
         if self.SHOWS_STATE and only in ("", "principals") and not self.unavailable_reason():
             self.workspace.collections.read("principals", self.tenant_id, quiet=True)
 
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if self.SHOWS_STATE and topic == "principals" and self.display:
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if self.SHOWS_STATE and change == ListChanged("principals") and self.display:
             self.show()
 
     def state_of(self, key: str) -> str:

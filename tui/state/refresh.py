@@ -7,6 +7,8 @@ running read continues, and one more follows it.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,42 @@ from tui.state.event_stream import EventStreams, Spawn, Subscription
 
 if TYPE_CHECKING:
     from client.transport.events import Signal
+
+
+class Topic(Enum):
+    """A part of the workspace that changed."""
+
+    LINK = auto()
+    """The connection to the platform."""
+    CONTEXT = auto()
+    """The context in use, or its principal. All data of the former one was dropped."""
+    CONTEXTS = auto()
+    """The contexts of the configuration."""
+    IDENTITY = auto()
+    TENANTS = auto()
+    TENANT = auto()
+    """The tenant in use."""
+    OPERATIONS = auto()
+    """A tenant that is being provisioned."""
+    APPLIES = auto()
+    """A running apply of default tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListChanged:
+    """Records or state of a list changed. Lists are named in tui/state/loaders.py."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """A list must be read again if it is shown; without a name, all lists."""
+
+    name: str = ""
+
+
+Change = Topic | ListChanged | ReadAgain
 
 RUNS = "apply runs"
 """The list of a tenant's recent applies of default tags."""
@@ -121,8 +159,6 @@ class SingleFlight:
                     await self._urgent.wait()
 
 
-REFRESH = "refresh"
-"""The topic to read all shown lists again; `refresh NAME` is for one list."""
 RESYNC_SECONDS = 0.5
 """Time from the opening of a stream to the read of all data. The platform sends its own `resync` within it."""
 PROGRESS = "operation.progress"
@@ -136,7 +172,7 @@ class Refresh:
         streams: The event streams.
         spawn: Runs background tasks.
         load: Reads identity and tenants.
-        changed: Called with `refresh` or `refresh NAME`; screens read their data.
+        changed: Called with `ReadAgain`; screens read their data.
         has_connection: Returns whether the platform responds. Without it, nothing is read at intervals.
         pause: Sleeps for a number of seconds.
     """
@@ -146,7 +182,7 @@ class Refresh:
         streams: EventStreams,
         spawn: Spawn,
         load: Callable[[], Coroutine[Any, Any, None]],
-        changed: Callable[[str], None],
+        changed: Callable[[Change], None],
         has_connection: Callable[[], bool],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -161,7 +197,7 @@ class Refresh:
 
     def read_all(self, *, urgent: bool = True) -> None:
         """Read all shown data, even if the connection is lost."""
-        self._changed(REFRESH)
+        self._changed(ReadAgain())
         self._loading.request(urgent=urgent)
 
     def poll(self) -> None:
@@ -245,6 +281,6 @@ class Refresh:
             self.read_all(urgent=False)
             return
         for name in sorted(frozenset[str]().union(*map(lists_of, types))):
-            self._changed(f"{REFRESH} {name}")
+            self._changed(ReadAgain(name))
         if TENANT in types:
             self._loading.request()

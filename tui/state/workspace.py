@@ -1,8 +1,7 @@
 """State of the screens: context, tenant, identity, and loaded, stale or failed data.
 
-It does not depend on screens. `changed` is called with a topic: `link`, `identity`, `tenants`, `tenant`, `operations`,
-`applies`, `context`, `contexts`, `refresh` to read all shown lists, `refresh NAME` to read one list, or the name of a
-list in loaders.py. `spawn` runs background tasks, one for each name, and reports their errors.
+It does not depend on screens: `changed` is called with each change, see tui/state/refresh.py. `spawn` runs background
+tasks, one for each name, and reports their errors.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from tui.state.jobs import Applies, Provisioning
 from tui.state.list_store import Collections
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, remembered
-from tui.state.refresh import APPLY, REFRESH, RUNS, TENANT, Refresh
+from tui.state.refresh import APPLY, RUNS, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
 
 if TYPE_CHECKING:
     from client.connection import Connection
@@ -39,7 +38,7 @@ class Workspace(ContextState):
         state: State,
         *,
         spawn: Spawn,
-        changed: Callable[[str], None],
+        changed: Callable[[Change], None],
         notice: Callable[[str, Severity], None],
         tenant_flag: str | None = None,
         read_only: bool = False,
@@ -49,14 +48,14 @@ class Workspace(ContextState):
         super().__init__(state, environ, tenant_flag=tenant_flag, read_only=read_only, on_reply=on_reply)
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._streams = EventStreams(self._open_stream, spawn, self._stream_failed)
-        self._refresh = Refresh(self._streams, spawn, self.load, self._refresh_changed, lambda: self.link.state == "up")
+        self._refresh = Refresh(self._streams, spawn, self.load, self._read_again, lambda: self.link.state == "up")
         self.collections = Collections(self, self._require_session, spawn, self._list_changed)
         """The lists: groups, policies and others."""
         self.applies = Applies(
             self,
             partial(watch_operation, self, self._streams, (APPLY,)),
             spawn,
-            lambda: changed("applies"),
+            lambda: changed(Topic.APPLIES),
             self._apply_ended,
             self._apply_refused,
         )
@@ -64,7 +63,7 @@ class Workspace(ContextState):
         self.provisioning = Provisioning(
             partial(watch_operation, self, self._streams, (TENANT,)),
             spawn,
-            lambda: changed("operations"),
+            lambda: changed(Topic.OPERATIONS),
             self._provisioned,
         )
         """The tenants being provisioned."""
@@ -98,7 +97,7 @@ class Workspace(ContextState):
     # Connection
 
     def link_changed(self) -> None:
-        self._changed("link")
+        self._changed(Topic.LINK)
 
     def connection_lost(self) -> None:
         self._refresh.retry(self.link.pause)
@@ -110,7 +109,7 @@ class Workspace(ContextState):
         for name in (*self.provisioning.tasks, *self.applies.tasks):
             self._spawn(name, None)
         self.tenants_state, self.tenants_error = "failed", error.message
-        self._changed("tenants")
+        self._changed(Topic.TENANTS)
         self.collections.outdate(error)
 
     def start(self) -> None:
@@ -130,11 +129,11 @@ class Workspace(ContextState):
         """Read all shown data again, even if the connection is lost."""
         self._refresh.read_all()
 
-    def _refresh_changed(self, topic: str) -> None:
+    def _read_again(self, change: Change) -> None:
         """Have the screens read their lists. The tracker of applies needs the list of runs, shown or not."""
-        if topic == f"{REFRESH} {RUNS}":
+        if change == ReadAgain(RUNS):
             self.collections.read(RUNS, self.tenant_id, quiet=True)
-        self._changed(topic)
+        self._changed(change)
 
     async def invalidate_credential(self) -> bool:
         """Read all data again, with the config first: another shell may have signed in as another user.
@@ -154,7 +153,7 @@ class Workspace(ContextState):
         if self._client_connection is not None:
             await asyncio.to_thread(self._client_connection.invalidate_credential)
         self.connection = fresh
-        self._changed("contexts")
+        self._changed(Topic.CONTEXTS)
         if self.link.state == "lost":
             self._refresh.cancel_load()  # do not wait for a hanging request
         self.refresh()
@@ -168,7 +167,7 @@ class Workspace(ContextState):
         self._leave()
         self.tenants = []
         self._memory.recent.clear()
-        self._changed("context")
+        self._changed(Topic.CONTEXT)
         self._notice(f"{self.context}: signed in as {self.who}, before as {former}", "warning")
 
     async def load(self) -> None:
@@ -181,13 +180,13 @@ class Workspace(ContextState):
             me, page = await self._observe(client, both)
         except FrostError as error:
             self.tenants_state, self.tenants_error = "failed", error.message
-            self._changed("tenants")
+            self._changed(Topic.TENANTS)
             return
         self._set_principal(me.wire())
         self._show_tenants([tenant.wire() for tenant in page.tenants])
         self._settle_tenant(page.default_tenant_id or "")
         self._memory.who = self.who
-        self._changed("identity")
+        self._changed(Topic.IDENTITY)
         self.provisioning.noticed(self.tenants)
         self.applies.again()
         if self.tenant_id:
@@ -196,7 +195,7 @@ class Workspace(ContextState):
     def _show_tenants(self, tenants: list[Record]) -> None:
         self.tenants, self.tenants_state, self.tenants_error = tenants, "fresh", ""
         self._memory.tenants = remembered(tenants)
-        self._changed("tenants")
+        self._changed(Topic.TENANTS)
 
     def _settle_tenant(self, default: str) -> None:
         """Use the principal's default tenant if no flag, variable or selection names one."""
@@ -205,7 +204,7 @@ class Workspace(ContextState):
         if self.tenant_id:
             self._memory.recent = self.recent[:RECENT]
             self._refresh.follow(self.tenant_id)
-        self._changed("tenant")
+        self._changed(Topic.TENANT)
 
     # Tracked operations
 
@@ -217,14 +216,14 @@ class Workspace(ContextState):
         """Handle a change of a list. The list of runs may contain an apply of another client."""
         if name == RUNS and (rows := self.collections.rows(RUNS, self.tenant_id)).state == "fresh":
             self.applies.noticed(self.tenant_id, rows.records)
-        self._changed(name)
+        self._changed(ListChanged(name))
 
     def _apply_ended(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
         from client.texts import apply  # after the first frame
 
         message, has_failed = apply.completion_message(operation, self.name_of(tenant_id))
         self._notice(message, "error" if has_failed else "information")
-        self._changed("applies")
+        self._changed(Topic.APPLIES)
         self.refresh()
 
     def _apply_refused(self, tenant_id: str, error: FrostError) -> None:
@@ -253,7 +252,7 @@ class Workspace(ContextState):
         self.tenant_id, self.tenant_source = tenant_id, "here" if self.read_only else "storing"
         self._memory.recent = list(dict.fromkeys(old for old in (tenant_id, before, *self._memory.recent) if old))
         del self._memory.recent[RECENT:]
-        self._changed("tenant")
+        self._changed(Topic.TENANT)
         self._refresh.follow(self.tenant_id)
         if self.read_only:
             self._notice(f"Switched only here, not stored: {self.read_only}", "information")
@@ -267,7 +266,7 @@ class Workspace(ContextState):
             except FrostError:
                 if (visit, tenant_id) == (self._visit, self.tenant_id):
                     self.tenant_source = "here"
-                    self._changed("tenant")
+                    self._changed(Topic.TENANT)
                 raise
             if visit is not self._visit:
                 return
@@ -275,7 +274,7 @@ class Workspace(ContextState):
         if tenant_id != self.tenant_id:
             return
         self.tenant_source = "context"
-        self._changed("contexts")
+        self._changed(Topic.CONTEXTS)
         overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""
         if overriding:
             self._notice(f"Stored; commands with {overriding} set use the tenant in that variable", "warning")
@@ -296,7 +295,7 @@ class Workspace(ContextState):
 
         tenant = (await self.ask(tenants.rename(tenant_id, name))).wire()
         self._show_tenants([{**old, **tenant} if old["id"] == tenant_id else old for old in self.tenants])
-        self._changed("tenant")
+        self._changed(Topic.TENANT)
         self.refresh()
 
     async def move_to(self, name: str) -> None:
@@ -314,9 +313,9 @@ class Workspace(ContextState):
             self.link.refused(signed_out)
             self._memory.who = ""
             self.tenants_state, self.tenants_error = "failed", signed_out
-            self._changed("context")
+            self._changed(Topic.CONTEXT)
             return
-        self._changed("context")
+        self._changed(Topic.CONTEXT)
         self.start()
 
     async def close(self) -> None:

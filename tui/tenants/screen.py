@@ -17,6 +17,7 @@ from tui.shell import keymap
 from tui.shell.bars import STATUS_SIGNS
 from tui.shell.list_screen import ListScreen
 from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
+from tui.state.refresh import Change, Topic
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
@@ -161,10 +162,10 @@ class Tenants(ListScreen[Record]):
     def freshness_text(self) -> str:
         return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")
 
-    def changed(self, topic: str) -> None:
-        if topic in ("tenants", "tenant", "context"):
+    def changed(self, change: Change) -> None:
+        if change in (Topic.TENANTS, Topic.TENANT, Topic.CONTEXT):
             self.show()
-        if topic in ("operations", "context"):
+        if change in (Topic.OPERATIONS, Topic.CONTEXT):
             self.show_detail()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
