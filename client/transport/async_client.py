@@ -91,12 +91,12 @@ class AsyncClient:
         """Send a call and return the JSON object of the response; None without content."""
         return read_json(call, await self.send(call.request))
 
-    async def pages(self, call: Call[list[T]]) -> AsyncIterator[list[T]]:
-        """Yield the pages of a list, from that of the call on."""
+    async def pages(self, call: Call[list[T]], *, size: int | None = None) -> AsyncIterator[list[T]]:
+        """Yield the pages of a list, from that of the call on. `size` is the page size, None the maximum."""
         positions = cursors(call.cursor)
         cursor: str | None = next(positions)
         while cursor is not None:
-            document = await self.ask_json(call.page(cursor))
+            document = await self.ask_json(call.page(cursor, size))
             yield call.parse(document)
             try:
                 cursor = positions.send(next_cursor(document))

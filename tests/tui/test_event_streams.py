@@ -16,9 +16,8 @@ from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tests.tui.tasks import Tasks
-from tui.state import refresh
 from tui.state.event_stream import EventStreams
 
 DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
@@ -34,8 +33,7 @@ def home(demo_platform: Path) -> Iterator[Home]:
 
 
 @pytest.fixture
-def relay(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
-    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes a read
+def relay(home: Home) -> Iterator[Relay]:
     relay = Relay(home)
     yield relay
     relay.close()
@@ -43,7 +41,7 @@ def relay(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
 
 @pytest.fixture
 async def ui(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ui]:
-    async with opened(home, monkeypatch) as ui:
+    async with opened(home, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.expect_head("Web Shop")
         yield ui
 

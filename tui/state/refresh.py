@@ -139,6 +139,7 @@ class Refresh:
         changed: Called with `refresh` or `refresh NAME`; screens read their data.
         has_connection: Returns whether the platform responds. Without it, nothing is read at intervals.
         pause: Sleeps for a number of seconds.
+        seconds: Interval between reads of all shown data.
     """
 
     def __init__(
@@ -149,7 +150,10 @@ class Refresh:
         changed: Callable[[str], None],
         has_connection: Callable[[], bool],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        seconds: float = REREAD_SECONDS,
     ) -> None:
+        self._seconds = seconds
         self._streams, self._spawn, self._changed = streams, spawn, changed
         self._has_connection, self._pause = has_connection, pause
         self._loading = SingleFlight(spawn, "load", load)
@@ -170,7 +174,7 @@ class Refresh:
 
     async def _poll(self) -> None:
         while True:
-            await self._pause(REREAD_SECONDS)
+            await self._pause(self._seconds)
             if self._has_connection():
                 self.read_all(urgent=False)
 
