@@ -19,6 +19,7 @@ from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tests.tui.tasks import Tasks
 from tui.state.event_stream import EventStreams
+from tui.state.refresh import PROGRESS, REFRESH, TENANT, Refresh, lists_of
 
 DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
 
@@ -203,5 +204,29 @@ async def test_a_reader_receives_signals_about_its_type_only() -> None:
     await sources.send("t", *(Signal("resource", "", kind) for kind in ("policy", "tenant", "")), Signal("resync"))
     assert signals == ["tenant", "", ""]
     reader.cancel()
+    await turns()
+    assert sources.open["t"] == 0
+
+
+async def test_a_signal_requests_only_the_lists_of_its_type() -> None:
+    sources, changed, loads = Sources(), list[str](), list[None]()
+
+    async def load() -> None:
+        loads.append(None)
+
+    async def pause(_: float) -> None:
+        """Signals that are sent together count as one."""
+        await turns()
+
+    refresh = Refresh(sources.streams, sources.spawn, load, changed.append, lambda: True, pause)
+    refresh.follow("t")
+    await turns()
+    for resource_type in ("policy", "group", "api_key", "quota_request", "volume", TENANT):
+        changed.clear()
+        await sources.send("t", Signal("resource", "changed", resource_type), Signal("resource", PROGRESS, "policy"))
+        await turns()
+        assert changed == [f"{REFRESH} {name}" for name in sorted(lists_of(resource_type))]
+        assert len(loads) == (resource_type == TENANT)
+    refresh.stop()
     await turns()
     assert sources.open["t"] == 0
