@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, suppress
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from client.errors import Exit, FrostError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from client.transport.async_client import AsyncClient
     from client.transport.call import ConnectionProtocol
     from client.transport.events import Listening, Signal
-    from client.transport.exchange import OnReply
+    from client.transport.exchange import OnReply, Timing
 
 
 REREAD_SECONDS = 30.0
@@ -29,6 +29,20 @@ COALESCE_SECONDS = 0.1
 """Signals within this time cause one read."""
 LOST_SECONDS = 300.0
 """How long a command retries while the platform is unreachable. The operation itself continues."""
+UNCHANGED_SECONDS = 30.0
+"""How long a command waits for a run that blocks a start but does not appear in the operation."""
+
+
+class Intervals(NamedTuple):
+    """Seconds between the reads of an operation, and until a wait ends without its result."""
+
+    reread: float = REREAD_SECONDS
+    poll: float = POLL_SECONDS
+    coalesce: float = COALESCE_SECONDS
+    lost: float = LOST_SECONDS
+    unchanged: float = UNCHANGED_SECONDS
+
+
 FINAL = ("completed", "failed", "cancelled", "succeeded")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -78,6 +92,8 @@ async def readings(
     signals: Signals,
     is_over: Callable[[T], bool],
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    *,
+    intervals: Intervals = Intervals(),
 ) -> AsyncGenerator[T, None]:
     """Yield an operation after each read until it ends.
 
@@ -86,6 +102,7 @@ async def readings(
         signals: Returns the signals of the tenant. Calls its argument when a stream opens or ends.
         is_over: Returns whether to stop after this state of the operation.
         pause: Sleeps for a number of seconds before a read, so that signals close together cause only one.
+        intervals: Intervals between reads.
 
     Raises:
         FrostError: The operation cannot be read.
@@ -111,9 +128,9 @@ async def readings(
             if is_over(operation):
                 return
             with suppress(TimeoutError):
-                async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
+                async with asyncio.timeout(intervals.reread if open_stream else intervals.poll):
                     await signalled.wait()
-            await pause(COALESCE_SECONDS)
+            await pause(intervals.coalesce)
             signalled.clear()
     finally:
         listener.cancel()
@@ -129,6 +146,8 @@ def wait(
     lost: OnLost = lambda _: None,
     on_reply: OnReply | None = None,
     is_over: Callable[[dict[str, Any]], bool] = is_final,
+    intervals: Intervals = Intervals(),
+    timing: Timing | None = None,
 ) -> dict[str, Any]:
     """Block until an operation ends, and return its JSON object.
 
@@ -137,16 +156,18 @@ def wait(
         tenant_id: The tenant of the operation.
         run_id: The run to wait for. A later run with the same operation id has another run id.
         on_read: Called after each read.
-        lost: Called while the platform is unreachable. Retries continue for five minutes, as it may be restarting.
+        lost: Called while the platform is unreachable. Retries continue for `intervals.lost`, as it may be restarting.
         on_reply: Called after each exchange (`-d`).
         is_over: Returns whether to stop after this operation state.
+        intervals: Intervals between reads.
+        timing: Times of requests and retries; None for the defaults.
 
     Raises:
         FrostError: The operation cannot be read.
         KeyboardInterrupt: The user stopped the wait; the operation continues.
     """
     gc.enable()  # the entry point of commands disables it, but a wait can last for hours
-    return _until_interrupted(_wait(link, tenant_id, run_id, on_read, lost, on_reply, is_over))
+    return _until_interrupted(_wait(link, tenant_id, run_id, on_read, lost, on_reply, is_over, intervals, timing))
 
 
 def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -202,13 +223,16 @@ async def _wait(
     lost: OnLost,
     on_reply: OnReply | None,
     is_over: Callable[[dict[str, Any]], bool],
+    intervals: Intervals,
+    timing: Timing | None,
 ) -> dict[str, Any]:
     from client.api import operations
     from client.transport.async_client import AsyncClient
     from client.transport.events import signals
+    from client.transport.exchange import Timing
 
     asyncio.get_running_loop().set_exception_handler(unless_cancelled)
-    client = AsyncClient(link, on_reply=on_reply)
+    client = AsyncClient(link, on_reply=on_reply, timing=timing or Timing())
 
     async def read() -> dict[str, Any]:
         document: dict[str, Any] = await client.ask_json(operations.get(tenant_id, run_id))
@@ -216,7 +240,12 @@ async def _wait(
 
     operation: dict[str, Any] = {}
     try:
-        states = readings(patient(read, lost), lambda listening: signals(client, tenant_id, listening), is_over)
+        states = readings(
+            patient(read, lost, intervals),
+            lambda listening: signals(client, tenant_id, listening),
+            is_over,
+            intervals=intervals,
+        )
         async with aclosing(states):
             async for operation in states:
                 on_read(operation)
@@ -225,8 +254,8 @@ async def _wait(
     return operation
 
 
-def patient(read: Read[T], lost: OnLost) -> Read[T]:
-    """Return `read` with retries for `LOST_SECONDS` while the platform is unreachable."""
+def patient(read: Read[T], lost: OnLost, intervals: Intervals) -> Read[T]:
+    """Return `read` with retries for `intervals.lost` while the platform is unreachable."""
 
     async def reading() -> T:
         start = asyncio.get_running_loop().time()
@@ -234,10 +263,10 @@ def patient(read: Read[T], lost: OnLost) -> Read[T]:
             try:
                 return await read()
             except FrostError as error:
-                late = asyncio.get_running_loop().time() - start > LOST_SECONDS
+                late = asyncio.get_running_loop().time() - start > intervals.lost
                 if late or error.exit_code is not Exit.UNREACHABLE:
                     raise
                 lost(error)
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(intervals.poll)
 
     return reading

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from client.config.reader import Config, Context, Selected
     from client.connection import Connection
     from client.errors import FrostError
+    from client.operations import Intervals
     from client.tenancy import Selection
     from client.transport.blocking_client import BlockingClient
     from client.transport.call import Call, Change, ConnectionProtocol, Versioned
@@ -36,9 +37,15 @@ class Flags:
 
 
 class Invocation:
-    """The context of a command. `arguments` are those of the program, for use before parsing has finished."""
+    """The context of a command.
 
-    def __init__(self, arguments: list[str]) -> None:
+    Args:
+        arguments: Those of the program, for use before parsing has finished.
+        intervals: Intervals of a wait for an operation; None for the defaults.
+    """
+
+    def __init__(self, arguments: list[str], intervals: "Intervals | None" = None) -> None:
+        self.intervals = intervals
         self.flags = Flags()
         self.config_may_be_missing = False
         """Set by commands that create the file of `--config`."""

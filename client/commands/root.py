@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from client.commands.invocation import Invocation
 from client.commands.output import OUTPUT_FAILED, Output
 from client.commands.parameters import Option
 from client.errors import Exit, FrostError
+
+if TYPE_CHECKING:
+    from client.operations import Intervals
 
 _PIPE_CLOSED = 141
 """Exit code that a shell reports for SIGPIPE (128 + 13): the reader has closed the pipe."""
@@ -69,14 +73,17 @@ root = Group(
 )
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run a command line, without the program's name, and return its exit code. Does not raise."""
+def main(argv: Sequence[str], *, intervals: "Intervals | None" = None) -> int:
+    """Run a command line, without the program's name, and return its exit code. Does not raise.
+
+    `intervals` are those of a wait for an operation; None for the defaults.
+    """
     arguments = list(argv)
     if arguments[:1] == ["__complete"]:
         from client.commands.completion import answer
 
         return answer(arguments[1:], root)
-    run = Invocation(arguments)
+    run = Invocation(arguments, intervals)
     try:
         code = _run(arguments, run)
         if code != Exit.DONE:

@@ -47,7 +47,9 @@ _children: dict[str, subprocess.Popen[bytes]] = {}
 """Processes started here, by socket, to detect and report an exit after the first connection."""
 
 
-def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[str, ...] = ()) -> bool:
+def ensure_running(
+    environ: Mapping[str, str] = os.environ, *, arguments: tuple[str, ...] = (), seconds: float = START_SECONDS
+) -> bool:
     """Start the local platform if it does not run; return when it accepts connections.
 
     Requests wait in the queue of the socket until the platform is ready.
@@ -55,6 +57,7 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
     Args:
         environ: The environment, with `HOME`; passed to the platform.
         arguments: More flags for the platform (`--world …`), only used if this call starts it.
+        seconds: How long to wait for a response.
 
     Returns:
         Whether this call started it.
@@ -63,7 +66,7 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
         FrostError: It ended while starting (exit 7, with the end of its log), or did not respond in time (exit 7).
     """
     socket = socket_path(home(environ), environ)
-    end = time.monotonic() + START_SECONDS
+    end = time.monotonic() + seconds
     child = _children.get(socket)
     started = False
     not_before = 0.0
@@ -86,7 +89,7 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
             started = True
         if time.monotonic() >= end:
             raise FrostError(
-                f"the local platform did not respond within {START_SECONDS:g} s",
+                f"the local platform did not respond within {seconds:g} s",
                 code="PLATFORM_NOT_STARTED",
                 hint=f"its log: {safe(log_path(environ))}",
                 exit_code=Exit.UNREACHABLE,

@@ -31,7 +31,6 @@ from client.transport.call import (
 from client.transport.endpoint import (
     ANSWER_BYTES,
     CONNECT_SECONDS,
-    TOTAL_SECONDS,
     authorities,
     check_socket_owner,
     proxy_for,
@@ -43,6 +42,7 @@ from client.transport.exchange import (
     RequestLogEntry,
     Send,
     Steps,
+    Timing,
     Wait,
     exchange,
     log_entry,
@@ -50,9 +50,6 @@ from client.transport.exchange import (
 from client.transport.responses import NOT_LISTENING, NoResponse, Reply
 
 T = TypeVar("T")
-
-SILENCE_SECONDS = 45.0
-"""A stream without data for three keepalive intervals is dead."""
 
 
 class Stream(NamedTuple):
@@ -68,11 +65,15 @@ class AsyncClient:
     Args:
         connection: The context (client/connection.py).
         on_reply: Called on the event loop after each exchange and wait.
+        timing: Times of requests, streams and retries.
     """
 
-    def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
+    def __init__(
+        self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None, timing: Timing = Timing()
+    ) -> None:
         self._connection = connection
         self._on_reply = on_reply
+        self._timing = timing
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -90,12 +91,12 @@ class AsyncClient:
         """Send a call and return the JSON object of the response; None without content."""
         return read_json(call, await self.send(call.request))
 
-    async def pages(self, call: Call[list[T]]) -> AsyncIterator[list[T]]:
-        """Yield the pages of a list, from that of the call on."""
+    async def pages(self, call: Call[list[T]], *, size: int | None = None) -> AsyncIterator[list[T]]:
+        """Yield the pages of a list, from that of the call on. `size` is the page size, None the maximum."""
         positions = cursors(call.cursor)
         cursor: str | None = next(positions)
         while cursor is not None:
-            document = await self.ask_json(call.page(cursor))
+            document = await self.ask_json(call.page(cursor, size))
             yield call.parse(document)
             try:
                 cursor = positions.send(next_cursor(document))
@@ -120,7 +121,7 @@ class AsyncClient:
 
     async def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
-        return await self._drive(exchange(request, self._connection.endpoint, _now), request)
+        return await self._drive(self._steps(request), request)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
@@ -131,7 +132,7 @@ class AsyncClient:
         """
         responses: list[httpx.Response] = []
         try:
-            reply = await self._drive(exchange(request, self._connection.endpoint, _now), request, responses)
+            reply = await self._drive(self._steps(request), request, responses)
             yield Stream(reply.headers.get("content-type", ""), _read_pieces(responses[-1] if responses else None))
         finally:
             for response in responses:
@@ -144,6 +145,9 @@ class AsyncClient:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
+
+    def _steps(self, request: Request) -> Steps:
+        return exchange(request, self._connection.endpoint, _now, backoff=self._timing.backoff)
 
     async def _drive(self, steps: Steps, request: Request, responses: list[httpx.Response] | None = None) -> Reply:
         answer: Any = None
@@ -217,9 +221,9 @@ class AsyncClient:
         url = self._connection.endpoint.origin + wire.target
         request = client.build_request(wire.method, url, headers=dict(wire.headers), content=wire.body or None)
         if responses is not None:
-            request.extensions["timeout"] = _timeout(SILENCE_SECONDS)
+            request.extensions["timeout"] = _timeout(self._timing, self._timing.silence)
         try:
-            async with asyncio.timeout(TOTAL_SECONDS):
+            async with asyncio.timeout(self._timing.total):
                 response = await client.send(request, stream=True)
                 seconds = time.monotonic() - start
                 headers = {name.lower(): value for name, value in response.headers.items()}
@@ -238,7 +242,7 @@ class AsyncClient:
         async with self._opening:
             if self._client is None:
                 # Loading certificate authorities takes tens of milliseconds, so it must not block the event loop.
-                self._client = await asyncio.to_thread(_client, self._connection)
+                self._client = await asyncio.to_thread(_client, self._connection, self._timing)
             return self._client
 
     def _log(self, entry: RequestLogEntry) -> None:
@@ -250,7 +254,7 @@ class _ResponseTooLong(Exception):
     pass
 
 
-def _client(link: ConnectionProtocol) -> httpx.AsyncClient:
+def _client(link: ConnectionProtocol, timing: Timing) -> httpx.AsyncClient:
     """Return a connection pool for the endpoint. httpx itself reads nothing from the environment."""
     endpoint = link.endpoint
     limits = httpx.Limits(max_connections=20, max_keepalive_connections=10, keepalive_expiry=30)
@@ -274,7 +278,7 @@ def _client(link: ConnectionProtocol) -> httpx.AsyncClient:
         trust_env=False,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # cookies would override the credential
         follow_redirects=False,
-        timeout=httpx.Timeout(TOTAL_SECONDS, connect=CONNECT_SECONDS),
+        timeout=httpx.Timeout(timing.total, connect=CONNECT_SECONDS),
     )
 
 
@@ -285,8 +289,8 @@ async def _close_stream(task: asyncio.Future[Reply | NoResponse], responses: lis
         await response.aclose()
 
 
-def _timeout(read: float) -> dict[str, float | None]:
-    return httpx.Timeout(TOTAL_SECONDS, connect=CONNECT_SECONDS, read=read).as_dict()
+def _timeout(timing: Timing, read: float) -> dict[str, float | None]:
+    return httpx.Timeout(timing.total, connect=CONNECT_SECONDS, read=read).as_dict()
 
 
 async def _read_pieces(response: httpx.Response | None) -> AsyncIterator[bytes]:

@@ -22,7 +22,6 @@ from client.transport.endpoint import (
     ANSWER_BYTES,
     CONNECT_SECONDS,
     PIECE_BYTES,
-    TOTAL_SECONDS,
     Endpoint,
     Proxy,
     authorities,
@@ -36,6 +35,7 @@ from client.transport.exchange import (
     OnReply,
     RequestLogEntry,
     Send,
+    Timing,
     Wait,
     exchange,
     log_entry,
@@ -51,11 +51,15 @@ class BlockingClient:
     Args:
         connection: The context (client/connection.py).
         on_reply: Called after each exchange and wait (`-d`).
+        timing: Times of requests and retries.
     """
 
-    def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
+    def __init__(
+        self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None, timing: Timing = Timing()
+    ) -> None:
         self._connection = connection
         self._on_reply = on_reply
+        self._timing = timing
 
     def ask(self, call: Call[T]) -> T:
         """Send a call and return its result.
@@ -104,7 +108,7 @@ class BlockingClient:
     def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
         link = self._connection
-        steps = exchange(request, link.endpoint, lambda: times.now().timestamp())
+        steps = exchange(request, link.endpoint, lambda: times.now().timestamp(), backoff=self._timing.backoff)
         answer: Any = None
         try:
             effect = next(steps)
@@ -130,9 +134,9 @@ class BlockingClient:
 
     def _send(self, wire: Send) -> Reply | NoResponse:
         link = self._connection
-        answer = send(link.endpoint, wire, link.environ)
+        answer = send(link.endpoint, wire, link.environ, self._timing)
         if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING and link.start():
-            answer = send(link.endpoint, wire, link.environ)
+            answer = send(link.endpoint, wire, link.environ, self._timing)
         if self._on_reply is not None:
             self._on_reply(log_entry(wire, answer))
         return answer
@@ -165,14 +169,14 @@ def fetch(
     return answer
 
 
-def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | NoResponse:
+def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str], timing: Timing = Timing()) -> Reply | NoResponse:
     """Send a request on a new connection.
 
     Raises:
         FrostError: The endpoint or the proxy is not allowed.
     """
     start = time.monotonic()
-    end = start + TOTAL_SECONDS
+    end = start + timing.total
     plain: socket.socket | None = None
     try:
         plain = _connect(endpoint, environ)

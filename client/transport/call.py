@@ -191,11 +191,14 @@ class Call(NamedTuple, Generic[T_co]):
         """The cursor of the page; empty for the first one."""
         return dict(self.request.query).get("cursor", "")
 
-    def page(self, cursor: str) -> Call[T_co]:
-        """Return the call for the page at a cursor, with the maximum page size unless the call has a limit."""
+    def page(self, cursor: str, size: int | None = None) -> Call[T_co]:
+        """Return the call for the page at a cursor. `size` is its page size unless the call has a limit.
+
+        None is the maximum page size.
+        """
         parameters = [(name, value) for name, value in self.request.query if name != "cursor"]
         if "limit" not in dict(parameters):
-            parameters.append(("limit", str(MAX_PAGE_SIZE)))
+            parameters.append(("limit", str(size or MAX_PAGE_SIZE)))
         if cursor:
             parameters.append(("cursor", cursor))
         return self._replace(request=self.request._replace(query=tuple(parameters)))

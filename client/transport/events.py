@@ -49,23 +49,30 @@ Listening = Callable[[bool], None]
 """Called with True when a stream opens and with False when it ends."""
 
 
-async def signals(http: AsyncClient, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
+async def signals(
+    http: AsyncClient,
+    tenant_id: str,
+    listening: Listening = lambda _: None,
+    *,
+    reopen_seconds: float = REOPEN_SECONDS,
+    longest_pause: float = LONGEST_PAUSE,
+) -> AsyncIterator[Signal]:
     """Yield signals of a tenant without end.
 
-    When a stream ends, yield a `resync`, reopen the stream after 2 s, and yield another `resync` for changes in
-    between. Retry a stream that cannot be opened after 2 s, doubling up to 60 s.
+    When a stream ends, yield a `resync`, reopen the stream after `reopen_seconds`, and yield another `resync` for
+    changes in between. Retry a stream that cannot be opened after the same time, doubling up to `longest_pause`.
 
     Raises:
         FrostError: The session has ended (exit 3), access is denied (exit 4), or the request is invalid (exit 2).
     """
-    pause = REOPEN_SECONDS
+    pause = reopen_seconds
     missed = False
     while True:
         connected = False
         try:
             async with http.stream(events(tenant_id)) as stream:
                 if stream.content_type.partition(";")[0].strip().lower() == "text/event-stream":
-                    connected, pause = True, REOPEN_SECONDS
+                    connected, pause = True, reopen_seconds
                     listening(True)
                     if missed:
                         yield Signal("resync")
@@ -80,7 +87,7 @@ async def signals(http: AsyncClient, tenant_id: str, listening: Listening = lamb
             yield Signal("resync")
         await asyncio.sleep(pause)
         if not connected:
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, longest_pause)
 
 
 async def read(pieces: AsyncIterator[bytes]) -> AsyncIterator[Signal]:

@@ -7,7 +7,7 @@ results, so that the blocking driver (blocking_client.py) and the asynchronous o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from client import __version__
 from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
 from client.transport.call import Credential, Request, redact
-from client.transport.endpoint import Endpoint
+from client.transport.endpoint import TOTAL_SECONDS, Endpoint
 from client.transport.responses import (
     NoResponse,
     Reply,
@@ -35,6 +35,20 @@ BACKOFF = (0.1, 0.3, 1.0, 2.0)
 """Seconds before each retry after a broken connection, 502, 503 or 504; longer if `Retry-After` requires it."""
 RETRY_SECONDS = 10.0
 """Such retries begin within this time after the first attempt, so that the user soon sees the error."""
+
+
+SILENCE_SECONDS = 45.0
+"""A stream without data for three keepalive intervals is dead."""
+
+
+class Timing(NamedTuple):
+    """Times of a client, in seconds."""
+
+    total: float = TOTAL_SECONDS
+    """Longest time of a request, except a stream."""
+    silence: float = SILENCE_SECONDS
+    """Longest time of a stream without data."""
+    backoff: tuple[float, ...] = BACKOFF
 
 
 class Send(NamedTuple):
@@ -107,13 +121,16 @@ def log_entry(wire: Send, answer: Reply | NoResponse) -> RequestLogEntry:
     )
 
 
-def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> Steps:
+def exchange(
+    request: Request, endpoint: Endpoint, now: Callable[[], float], *, backoff: Sequence[float] = BACKOFF
+) -> Steps:
     """Send a request, with signing, refresh and retries.
 
     Args:
         request: The request.
         endpoint: The endpoint; only its kind, host and base are used.
         now: Returns the Unix time in seconds.
+        backoff: Seconds before each retry after a broken connection.
 
     Returns:
         The response, with a status from 200 to 299.
@@ -143,10 +160,10 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
         attempt += 1
         answer: Reply | NoResponse = yield _sign(request, endpoint, credential, attempt)
         spent += answer.seconds
-        pause = BACKOFF[min(broken, len(BACKOFF) - 1)]
+        pause = backoff[min(broken, len(backoff) - 1)]
         if isinstance(answer, Reply) and answer.status in (502, 503, 504):
             pause = max(pause, retry_after(answer))
-        retry = repeatable and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
+        retry = repeatable and broken < len(backoff) and spent + pause <= RETRY_SECONDS
         if isinstance(answer, NoResponse):
             if not (retry and answer.retryable):
                 raise connection_error(endpoint, answer)

@@ -78,6 +78,16 @@ MARGIN_IDS = 1_000
 """Ids below the last batch among which entries may still commit. Those with lower ids are sealed at the next poll."""
 MIN_ID = -(2**63)
 
+
+class SealerLimits(NamedTuple):
+    """Sizes of batches, and the pause after an error."""
+
+    batch_entries: int = BATCH_ENTRIES
+    numbered_entries: int = NUMBERED_ENTRIES
+    margin_ids: int = MARGIN_IDS
+    failure_seconds: float = FAILURE_SECONDS
+
+
 _SEAL = text(
     "UPDATE audit_log SET sequence = sealed.sequence, previous_hash = sealed.previous_hash, hash = sealed.hash,"
     " mac = NULL FROM unnest(:ids, :sequences, :previous_hashes, :hashes)"
@@ -129,6 +139,7 @@ class Sealer:
     Args:
         delay_seconds: how long to wait for further commits.
         poll_seconds: how often to look for entries of other processes.
+        limits: sizes of batches, and the pause after an error.
     """
 
     def __init__(
@@ -138,8 +149,10 @@ class Sealer:
         *,
         delay_seconds: float = DELAY_SECONDS,
         poll_seconds: float = POLL_SECONDS,
+        limits: SealerLimits = SealerLimits(),
     ) -> None:
         self._database = database
+        self._limits = limits
         self._key = key_of(secret)
         self._delay_seconds = delay_seconds
         self._poll_seconds = poll_seconds
@@ -187,12 +200,12 @@ class Sealer:
             if time.monotonic() - self._looked_at >= self._poll_seconds:
                 self._after_id, self._looked_at = MIN_ID, time.monotonic()
             while has_waiting(self._database, self._after_id):
-                batch = seal_batch(self._database, self._key, self._after_id)
+                batch = seal_batch(self._database, self._key, self._after_id, self._limits)
                 if batch is None:
                     time.sleep(RETRY_SECONDS)
                     continue
                 if batch.first_id is not None:
-                    self._after_id = batch.first_id - MARGIN_IDS
+                    self._after_id = batch.first_id - self._limits.margin_ids
                 if not batch.is_full:
                     # Later commits set the event again.
                     break
@@ -203,7 +216,7 @@ class Sealer:
                 logger.warning("the audit log is not sealed: %s", type(error).__name__)
             else:
                 logger.exception("the audit log is not sealed")
-            self._stopping.wait(FAILURE_SECONDS)
+            self._stopping.wait(self._limits.failure_seconds)
             self._wake.set()
 
 
@@ -224,7 +237,9 @@ def seal_all(database: Database, secret: bytes) -> None:
         pass
 
 
-def seal_batch(database: Database, key: bytes, after_id: int = MIN_ID) -> Batch | None:
+def seal_batch(
+    database: Database, key: bytes, after_id: int = MIN_ID, limits: SealerLimits = SealerLimits()
+) -> Batch | None:
     """Number entries that a replica of the release before has chained, then seal entries with ids above `after_id`.
 
     Returns:
@@ -238,9 +253,12 @@ def seal_batch(database: Database, key: bytes, after_id: int = MIN_ID) -> Batch 
             return None
         head = lock_head(connection, key)
         last = last_sequence(connection)
-        if last < head["entries"] and _number_batch(connection, last) == NUMBERED_ENTRIES:
+        if (
+            last < head["entries"]
+            and _number_batch(connection, last, limits.numbered_entries) == limits.numbered_entries
+        ):
             return Batch(True, None)
-        return _seal_batch(connection, key, head, after_id)
+        return _seal_batch(connection, key, head, after_id, limits.batch_entries)
 
 
 def last_sequence(connection: Connection) -> int:
@@ -254,22 +272,22 @@ def _is_unnumbered() -> ColumnElement[bool]:
     return and_(audit_log.c.sequence.is_(None), audit_log.c.hash.is_not(None))
 
 
-def _number_batch(connection: Connection, last: int) -> int:
-    """Number chained entries in the order of their ids, which is that of the chain; return how many."""
+def _number_batch(connection: Connection, last: int, most: int) -> int:
+    """Number up to `most` chained entries in the order of their ids, which is that of the chain; return how many."""
     rows = (
         select(audit_log.c.id, (last + func.row_number().over(order_by=audit_log.c.id)).label("sequence"))
         .where(_is_unnumbered())
         .order_by(audit_log.c.id)
-        .limit(NUMBERED_ENTRIES)
+        .limit(most)
         .subquery()
     )
     number = update(audit_log).where(audit_log.c.id == rows.c.id).values(sequence=rows.c.sequence)
     return connection.execute(number).rowcount
 
 
-def _seal_batch(connection: Connection, key: bytes, head: dict[str, Any], after_id: int) -> Batch:
+def _seal_batch(connection: Connection, key: bytes, head: dict[str, Any], after_id: int, most: int) -> Batch:
     waits = and_(is_unsealed(), audit_log.c.id > after_id)
-    query = select(audit_log).where(waits).order_by(audit_log.c.id).limit(BATCH_ENTRIES)
+    query = select(audit_log).where(waits).order_by(audit_log.c.id).limit(most)
     entries = connection.execute(query).mappings().all()
     previous: str = head["hash"]
     first: int = head["entries"] + 1
@@ -295,4 +313,4 @@ def _seal_batch(connection: Connection, key: bytes, head: dict[str, Any], after_
         if connection.execute(_SEAL, values).rowcount != len(ids):
             raise RuntimeError("entries were removed while they were sealed")
         update_head(connection, key, head, entries=head["entries"] + len(ids), hash=previous)
-    return Batch(len(entries) == BATCH_ENTRIES, entries[0]["id"] if entries else None)
+    return Batch(len(entries) == most, entries[0]["id"] if entries else None)

@@ -122,9 +122,13 @@ class PolicyEngineCache:
 
     The cache key has the policies by version and the authors by current role, so an entry is never outdated. Principals
     with the same policies share an engine.
+
+    Args:
+        max_rules: how many rules the engines may have together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_rules: int = MAX_RULES) -> None:
+        self._max_rules = max_rules
         self._lock = threading.Lock()
         self._catalogue: tuple[int, CatalogueSnapshot] | None = None
         self._engines: OrderedDict[tuple[str, tuple[AppliedPolicy, ...], CatalogueSnapshot], Policies] = OrderedDict()
@@ -167,7 +171,7 @@ class PolicyEngineCache:
             if key not in self._engines:
                 self._engines[key] = compiled
                 self._rules += len(compiled.engine.rules)
-            while len(self._engines) > MAX_ENGINES or (self._rules > MAX_RULES and len(self._engines) > 1):
+            while len(self._engines) > MAX_ENGINES or (self._rules > self._max_rules and len(self._engines) > 1):
                 _, evicted = self._engines.popitem(last=False)
                 self._rules -= len(evicted.engine.rules)
         return compiled

@@ -58,7 +58,7 @@ class Database:
     group_commit: GroupCommit | None
     """The writers of this process; None on PostgreSQL, where changes commit in parallel."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, idle_ping_seconds: float = IDLE_PING_SECONDS) -> None:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
         if backend == "sqlite":
@@ -67,7 +67,7 @@ class Database:
             self.loop_reads: LoopReads = SqliteLoopReads(self.engine)
         elif backend == "postgresql":
             self.kind = "postgresql"
-            self.engine = _create_postgresql_engine(parsed)
+            self.engine = _create_postgresql_engine(parsed, idle_ping_seconds)
             self.loop_reads = PostgresqlLoopReads(with_psycopg_defaults(parsed), APPLICATION)
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
@@ -201,7 +201,7 @@ def with_psycopg_defaults(url: URL) -> URL:
     return url.set(drivername="postgresql+psycopg", query={**CONNECTION, **query, "options": session})
 
 
-def _create_postgresql_engine(url: URL) -> Engine:
+def _create_postgresql_engine(url: URL, idle_ping_seconds: float) -> Engine:
     complete_for_postgresql()
     engine = create_engine(
         with_psycopg_defaults(url),
@@ -213,7 +213,7 @@ def _create_postgresql_engine(url: URL) -> Engine:
         hide_parameters=True,
     )
     event.listen(engine, "checkin", _record_checkin)
-    event.listen(engine, "checkout", partial(_ping_if_idle, engine.dialect))
+    event.listen(engine, "checkout", partial(_ping_if_idle, engine.dialect, idle_ping_seconds))
     return engine
 
 
@@ -221,9 +221,11 @@ def _record_checkin(driver_connection: Any, record: ConnectionPoolEntry) -> None
     record.info["returned"] = time.monotonic()
 
 
-def _ping_if_idle(dialect: Dialect, driver_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
+def _ping_if_idle(
+    dialect: Dialect, idle_seconds: float, driver_connection: Any, record: ConnectionPoolEntry, proxy: object
+) -> None:
     """Replace a connection that was lost while idle."""
-    if time.monotonic() - record.info.get("returned", time.monotonic()) > IDLE_PING_SECONDS:
+    if time.monotonic() - record.info.get("returned", time.monotonic()) > idle_seconds:
         try:
             dialect.do_ping(driver_connection)
         except dialect.loaded_dbapi.Error as error:

@@ -14,8 +14,7 @@ from tests.benchmarks.ratios import Line
 from tests.homes import Home
 from tests.tui.editing import editing
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
-from tests.tui.screens import Ui, opened
-from tui.state import refresh
+from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tui.state.refresh import APPLY
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,7 +46,6 @@ def run_files() -> Iterator[set[str]]:
 
 def run() -> Iterator[Line]:
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes a read
     try:
         for measure, variables in ((_screens, {}), (_streams, {"FROST_PLATFORM_APPLY_PACE": "30"})):
             home = Home(FROST_PLATFORM_PROVISIONING_PACE="600", **variables)
@@ -66,13 +64,13 @@ def run() -> Iterator[Line]:
 
 
 async def _screens(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
-    async with opened(home, monkeypatch) as ui:
+    async with opened(home, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.expect_head("Web Shop")
         await settle(ui, relay)
         policies = await _opened_policies(ui)
         requests = await _requests_of_signals(ui, relay)
         applied = await _applied(ui, relay)
-    async with editing(home, monkeypatch, policy=None, text=DOCUMENT) as it:
+    async with editing(home, monkeypatch, policy=None, text=DOCUMENT, limits=SIGNALS_ONLY) as it:
         await it.answered()
         await it.ask(resourceTags="env=de")
         await it.ui.pilot.pause(1)
@@ -148,7 +146,7 @@ async def _applied(ui: Ui, relay: Relay) -> set[str]:
 
 
 async def _streams(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
-    async with opened(home, monkeypatch) as ui:
+    async with opened(home, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.expect_head("Web Shop")
         await settle(ui, relay)
         run = await asyncio.to_thread(start_apply, home, WEB_SHOP)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from client.commands.root import main
+from client.operations import Intervals
 from tests.client.wire import KEY, Answer, Heard, Service, answer
 
 TENANT = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
@@ -41,6 +42,7 @@ class Scripted:
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.answers: dict[str, list[bytes]] = {}
+        self.intervals = Intervals()
         self._tmp_path, self._capsys = tmp_path, capsys
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("FROST_CREDENTIAL_STORE", "file")
@@ -57,7 +59,7 @@ class Scripted:
             config = self._tmp_path / "config.yaml"
             config.write_text(f"api_endpoint: {service.endpoint}\napi_key: {KEY.secret}\n")
             config.chmod(0o600)
-            code = main(["--config", str(config), *words])
+            code = main(["--config", str(config), *words], intervals=self.intervals)
             self.heard = service.heard
             if len(self.heard) > 1 and (self.heard[-1].method, self.heard[-1].target) == ("GET", BASE):
                 self.heard.pop()  # asks for the name of the tenant that was changed

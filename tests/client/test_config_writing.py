@@ -392,9 +392,8 @@ def test_a_write_and_a_refresh_leave_no_lock_and_stop_others_meanwhile(file: Pat
     lock_of_the_provider(file)
 
 
-def test_a_young_lock_of_the_provider_is_respected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_young_lock_of_the_provider_is_respected(file: Path) -> None:
     path, lock = written(file, COMMENTED), lock_of_the_provider(file, age=60)
-    monkeypatch.setattr(config_file, "LOCK_SECONDS", 0.2)
     with pytest.raises(FrostError, match="another process") as caught, config_file.locked(path, seconds=0.2):
         pass
     assert caught.value.exit_code == Exit.CONFLICT

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import client.transport.async_client
 from client.api import platform
 from client.errors import Exit, FrostError
 from client.transport import events
 from client.transport.async_client import AsyncClient
 from client.transport.events import Signal, read
+from client.transport.exchange import Timing
 from tests.client.wire import Answer, Context, Heard, Service, answer, over, session
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -27,18 +27,13 @@ SIGNAL = Signal("resource", "tenant.active", "tenant", "t", "active", "z")
 RESYNC = Signal("resync")
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses between two streams are short."""
-    monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
-    monkeypatch.setattr(events, "LONGEST_PAUSE", 0.05)
-
-
-async def first(link: Context, count: int, received: list[Signal] | None = None) -> list[Signal]:
-    """The first signals of tenant t-1, also put into `found` as they come."""
+async def first(
+    link: Context, count: int, received: list[Signal] | None = None, timing: Timing = Timing()
+) -> list[Signal]:
+    """The first signals of tenant t-1, also put into `received` as they come. Pauses between streams are short."""
     received = [] if received is None else received
-    async with AsyncClient(link) as client, asyncio.timeout(60):
-        async for signal in events.signals(client, "t-1"):
+    async with AsyncClient(link, timing=timing) as client, asyncio.timeout(60):
+        async for signal in events.signals(client, "t-1", reopen_seconds=0.02, longest_pause=0.05):
             received.append(signal)
             if len(received) == count:
                 break
@@ -66,7 +61,7 @@ async def test_an_event_is_a_signal_as_soon_as_it_comes() -> None:
     assert (heard.headers["accept"], heard.headers["cache-control"]) == ("text/event-stream", "no-cache")
 
 
-async def test_an_ended_and_a_reopened_stream_each_give_a_resync(quick: None) -> None:
+async def test_an_ended_and_a_reopened_stream_each_give_a_resync() -> None:
     with Service(open_stream(EVENT)) as service:  # opening for the first time is no signal
         assert (await first(Context(service.endpoint), 1))[0].kind == "resource"
     with Service(HEAD + EVENT, open_stream(EVENT)) as service:
@@ -74,7 +69,7 @@ async def test_an_ended_and_a_reopened_stream_each_give_a_resync(quick: None) ->
     assert len(service.heard) == 2
 
 
-async def test_a_refused_stream_is_tried_again_without_a_signal(quick: None) -> None:
+async def test_a_refused_stream_is_tried_again_without_a_signal() -> None:
     for refusal in (
         answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}}),
         answer(426, {"error": {"code": "X", "message": "no"}}),
@@ -85,7 +80,7 @@ async def test_a_refused_stream_is_tried_again_without_a_signal(quick: None) -> 
             assert await first(Context(service.endpoint), 2) == [RESYNC, SIGNAL]
 
 
-async def test_the_end_of_the_session_and_of_the_access_end_the_signals(quick: None) -> None:
+async def test_the_end_of_the_session_and_of_the_access_end_the_signals() -> None:
     unauthenticated = answer(401, {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "no"}})
     with Service(HEAD + EVENT, unauthenticated) as service:
         signals: list[Signal] = []
@@ -99,22 +94,19 @@ async def test_the_end_of_the_session_and_of_the_access_end_the_signals(quick: N
     assert caught.value.exit_code == Exit.NOT_ALLOWED
 
 
-async def test_a_stream_that_falls_silent_counts_as_ended(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.transport.async_client, "SILENCE_SECONDS", 0.2)
+async def test_a_stream_that_falls_silent_counts_as_ended() -> None:
     with Service(open_stream(EVENT)) as service:
-        assert await first(Context(service.endpoint), 2) == [SIGNAL, RESYNC]
+        assert await first(Context(service.endpoint), 2, timing=Timing(silence=0.2)) == [SIGNAL, RESYNC]
 
 
-async def test_a_stream_outlives_the_total_time_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.transport.async_client, "TOTAL_SECONDS", 0.2)
-
+async def test_a_stream_outlives_the_total_time_of_a_request() -> None:
     def late(_: Heard) -> Iterable[bytes]:
         yield HEAD
         time.sleep(0.5)
         yield EVENT
 
     with Service(late) as service:
-        assert await first(Context(service.endpoint), 1) == [SIGNAL]
+        assert await first(Context(service.endpoint), 1, timing=Timing(total=0.2)) == [SIGNAL]
 
 
 async def test_leaving_the_signals_hangs_up() -> None:

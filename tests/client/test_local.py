@@ -142,8 +142,7 @@ def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None
     assert not process.ensure_running(environ)
 
 
-def test_a_silent_lock_holder_is_waited_for_and_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "START_SECONDS", 1.5)
+def test_a_silent_lock_holder_is_waited_for_and_reported(home: Home) -> None:
     home.platform_dir.mkdir(parents=True, mode=0o700)
     code = (
         "import fcntl, os, sys, time\n"
@@ -156,7 +155,7 @@ def test_a_silent_lock_holder_is_waited_for_and_reported(home: Home, monkeypatch
         assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(FrostError, match="did not respond within") as caught:
-            process.ensure_running(home.environment())
+            process.ensure_running(home.environment(), seconds=1.5)
         assert caught.value.exit_code == Exit.UNREACHABLE
         assert control.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
         assert holder.wait(60) == -signal.SIGTERM

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from client import operations
-from client.commands.default_tags import apply_job
+from client.operations import Intervals
 from tests.client.scripted import BASE, Scripted, refused
 from tests.client.wire import Heard, answer
 
@@ -31,15 +30,10 @@ RESULT: dict[str, Any] = {
 COMPLETED = {**STARTED, "status": "completed", "result": RESULT}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(operations, "COALESCE_SECONDS", 0.0)
-
-
 @pytest.fixture
 def applying(platform: Scripted) -> Scripted:
-    """A platform with one default tag on which an apply completes."""
+    """A platform with one default tag on which an apply completes, with short waits."""
+    platform.intervals = Intervals(poll=0.01, coalesce=0.0)
     platform.on(f"GET {TAGS}", {"tags": {"env": "prod"}})
     platform.on(f"POST {TAGS}/apply", answer(202, STARTED))
     platform.on(f"GET /operations/{RUN}", {**STARTED, "status": "running"}, COMPLETED)
@@ -245,10 +239,8 @@ def test_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, monkey
     assert applying.sent().count(f"POST {TAGS}/apply") == len(runs) + 1
 
 
-def test_a_run_that_is_never_shown_is_waited_for_with_a_pause(
-    applying: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(apply_job, "_UNCHANGED_SECONDS", 1.0)
+def test_a_run_that_is_never_shown_is_waited_for_with_a_pause(applying: Scripted) -> None:
+    applying.intervals = applying.intervals._replace(unchanged=1.0)
     operation = "apply-default-tags-t"
     applying.on(f"GET /operations/{operation}", {"operationId": operation, "runId": "r", "status": "completed"})
     in_progress = refused(409, "APPLY_IN_PROGRESS", operationId=operation)

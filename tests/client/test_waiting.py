@@ -12,9 +12,10 @@ import pytest
 
 from client import operations as client_operations
 from client.errors import Exit, FrostError
-from client.transport import events
+from client.operations import Intervals
 from client.transport.endpoint import Endpoint
 from client.transport.events import Listening, Signal
+from client.transport.exchange import Timing
 from tests.client.wire import Answer, Context, Heard, Service, answer
 
 RUNNING = {"operationId": "apply-default-tags-t", "runId": "r", "status": "running", "progress": 10}
@@ -22,10 +23,8 @@ AWAY = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "startin
 COMPLETED = {**RUNNING, "status": "completed", "progress": 100, "result": {"summary": {}}}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_operations, "COALESCE_SECONDS", 0.01)
-    monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
+QUICK = Intervals(coalesce=0.01)
+HASTY = Timing(backoff=(0.0,))
 
 
 def reader(*document: dict[str, Any]) -> tuple[client_operations.Read, list[float]]:
@@ -52,17 +51,18 @@ def signalling(*pauses: float, opened: bool = True) -> client_operations.Signals
     return signals
 
 
-async def all_of(read: client_operations.Read, signals: client_operations.Signals) -> list[str]:
-    return [
-        operation["status"] async for operation in client_operations.readings(read, signals, client_operations.is_final)
-    ]
+async def all_of(
+    read: client_operations.Read, signals: client_operations.Signals, intervals: Intervals = QUICK
+) -> list[str]:
+    states = client_operations.readings(read, signals, client_operations.is_final, intervals=intervals)
+    return [operation["status"] async for operation in states]
 
 
 async def test_each_signal_causes_a_reading_until_it_is_over() -> None:
     read, _ = reader(RUNNING, RUNNING, COMPLETED)
     begun = time.monotonic()
     assert await all_of(read, signalling(0.05, 0.05)) == ["running", "running", "completed"]
-    assert time.monotonic() - begun < client_operations.REREAD_SECONDS / 2
+    assert time.monotonic() - begun < QUICK.reread / 2
 
 
 async def test_signals_that_come_together_cause_one_reading() -> None:
@@ -90,13 +90,15 @@ async def test_signals_that_come_together_cause_one_reading() -> None:
         await together.wait()
 
     statuses = []
-    async for operation in client_operations.readings(read, signals, client_operations.is_final, pause):
+    async for operation in client_operations.readings(
+        read, signals, client_operations.is_final, pause, intervals=QUICK
+    ):
         statuses.append(operation["status"])
         if len(statuses) == 2:
             read_again.set()
     assert statuses == ["running", "running", "completed"]
     assert readings_before_the_last == 2
-    assert pauses == [client_operations.COALESCE_SECONDS] * 2
+    assert pauses == [QUICK.coalesce] * 2
 
 
 async def turns() -> None:
@@ -105,25 +107,21 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_reading_is_frequent_without_a_stream_and_rare_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(client_operations, "REREAD_SECONDS", 0.5)
+async def test_reading_is_frequent_without_a_stream_and_rare_with_one() -> None:
     for opened, least, most in ((False, 0.0, 0.3), (True, 0.45, 3.0)):
         # The first pause is decided before the stream has had a chance to open.
         read, times = reader(RUNNING, RUNNING, COMPLETED)
-        await all_of(read, signalling(opened=opened))
+        await all_of(read, signalling(opened=opened), QUICK._replace(poll=0.05, reread=0.5))
         assert least <= times[2] - times[1] <= most
 
 
-async def test_a_stream_that_is_refused_for_good_leaves_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
-
+async def test_a_stream_that_is_refused_for_good_leaves_reading() -> None:
     async def refused(listening: Listening) -> AsyncIterator[Signal]:
         raise FrostError("no", code="X", exit_code=Exit.NOT_ALLOWED)
         yield
 
     read, _ = reader(RUNNING, RUNNING, COMPLETED)
-    assert await all_of(read, refused) == ["running", "running", "completed"]
+    assert await all_of(read, refused, QUICK._replace(poll=0.02)) == ["running", "running", "completed"]
 
 
 async def test_leaving_ends_the_listening() -> None:
@@ -160,28 +158,30 @@ def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
     return answering
 
 
-def test_a_wait_survives_an_unreachable_platform_and_reports_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
+def test_a_wait_survives_an_unreachable_platform_and_reports_it_once() -> None:
+    intervals = QUICK._replace(poll=0.02)
     read: list[dict[str, Any]] = []
     lost: list[FrostError] = []
     with Service(served(answer(200, RUNNING), AWAY, AWAY, AWAY, AWAY, answer(200, COMPLETED))) as service:
         link = Context(service.endpoint)
-        assert client_operations.wait(link, "t", "r", read.append, lost=lost.append) == COMPLETED
+        assert (
+            client_operations.wait(link, "t", "r", read.append, lost=lost.append, intervals=intervals, timing=HASTY)
+            == COMPLETED
+        )
     assert (read[0]["status"], read[-1]["status"]) == ("running", "completed")
     assert lost
     assert {error.exit_code for error in lost} == {Exit.UNREACHABLE}
     assert all("/operations/r" in heard.target or heard.target.endswith("/events") for heard in service.heard)
 
 
-def test_a_wait_ends_for_a_lost_platform_and_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(client_operations, "LOST_SECONDS", 0.1)
-    monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
+def test_a_wait_ends_for_a_lost_platform_and_a_refusal() -> None:
+    intervals = QUICK._replace(poll=0.02, lost=0.1)
     gone = answer(404, {"error": {"code": "NOT_FOUND", "message": "operation not found"}})
     for refusal, code in ((AWAY, Exit.UNREACHABLE), (gone, Exit.NOT_FOUND)):
         with Service(served(refusal)) as service, pytest.raises(FrostError) as caught:
-            client_operations.wait(Context(service.endpoint), "t", "r", lambda one: None)
+            client_operations.wait(
+                Context(service.endpoint), "t", "r", lambda one: None, intervals=intervals, timing=HASTY
+            )
         assert caught.value.exit_code == code
 
 
@@ -195,7 +195,7 @@ def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
     """Wait during interruptions; the second one may come when the handlers are restored."""
     hurry.start()
     try:
-        client_operations.wait(Context(endpoint), "t", "r", lambda one: None)
+        client_operations.wait(Context(endpoint), "t", "r", lambda one: None, intervals=QUICK)
     finally:
         hurry.join()
 

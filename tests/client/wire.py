@@ -20,7 +20,7 @@ from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
 from client.transport.call import Call, Credential
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import RequestLogEntry
+from client.transport.exchange import RequestLogEntry, Timing
 
 Answer = bytes | Callable[["Heard"], Iterable[bytes]] | None
 """Bytes to send; or what yields them; None hangs up without a word."""
@@ -159,14 +159,20 @@ def over() -> FrostError:
     return FrostError("the session is over", code=SESSION_ENDED, hint="frost login", exit_code=Exit.NOT_SIGNED_IN)
 
 
-def ask(driver: str, link: Context, call: Call[Any], log: list[RequestLogEntry] | None = None) -> Any:
+def ask(
+    driver: str,
+    link: Context,
+    call: Call[Any],
+    log: list[RequestLogEntry] | None = None,
+    timing: Timing = Timing(),
+) -> Any:
     """The call's answer through one of the two drivers."""
     on_reply = log.append if log is not None else None
     if driver == "blocking":
-        return BlockingClient(link, on_reply=on_reply).ask_json(call)
+        return BlockingClient(link, on_reply=on_reply, timing=timing).ask_json(call)
 
     async def through_http() -> Any:
-        http = AsyncClient(link, on_reply=on_reply)
+        http = AsyncClient(link, on_reply=on_reply, timing=timing)
         try:
             return await http.ask_json(call)
         finally:

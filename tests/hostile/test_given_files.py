@@ -18,9 +18,9 @@ NOBODY_ASKS = cast(Invocation, None)
 GOOD = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}'
 
 
-def refused(path: str | Path) -> FrostError:
+def refused(path: str | Path, silent_seconds: float = inputs.SILENT_SECONDS) -> FrostError:
     with pytest.raises(FrostError) as caught:
-        inputs.read_document(NOBODY_ASKS, f"@{path}")
+        inputs.read_document(NOBODY_ASKS, f"@{path}", silent_seconds=silent_seconds)
     assert caught.value.exit_code == Exit.USAGE
     return caught.value
 
@@ -50,10 +50,9 @@ def test_a_file_without_end_is_read_to_the_limit_and_refused(tmp_path: Path) -> 
     assert "larger than 1 MiB" in refused(large).message
 
 
-def test_a_silent_pipe_is_refused_after_a_while(monkeypatch: pytest.MonkeyPatch, pipe: Path) -> None:
-    monkeypatch.setattr(inputs, "SILENT_SECONDS", 0.2)
+def test_a_silent_pipe_is_refused_after_a_while(pipe: Path) -> None:
     writer, messages = os.open(pipe, os.O_RDWR), list[str]()
-    reader = threading.Thread(target=lambda: messages.append(refused(pipe).message), daemon=True)
+    reader = threading.Thread(target=lambda: messages.append(refused(pipe, 0.2).message), daemon=True)
     reader.start()
     reader.join(20)
     has_ended = not reader.is_alive()

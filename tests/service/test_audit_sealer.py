@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, event, insert, select, text, update
 
-from service.audit import chain, sealer
-from service.audit.sealer import Sealer, insert_unsealed, seal_batch
+from service.audit import chain
+from service.audit.sealer import Sealer, SealerLimits, insert_unsealed, seal_batch
 from service.audit.seals import ENTRY_FIELDS, ChainBroken, entry_mac, key_of
 from service.audit.verification import REFUSED, UNCHAINED
 from service.db import dialect
@@ -87,8 +87,10 @@ def statements(database: Database) -> Iterator[list[str]]:
         yield executed
 
 
-def sealing(database: Database, *, delay_seconds: float = 0, poll_seconds: float = NEVER) -> Sealer:
-    return Sealer(database, SECRET, delay_seconds=delay_seconds, poll_seconds=poll_seconds)
+def sealing(
+    database: Database, *, delay_seconds: float = 0, poll_seconds: float = NEVER, limits: SealerLimits = SealerLimits()
+) -> Sealer:
+    return Sealer(database, SECRET, delay_seconds=delay_seconds, poll_seconds=poll_seconds, limits=limits)
 
 
 @contextmanager
@@ -179,15 +181,15 @@ def test_one_sealer_works_at_a_time(database: Database, other: Database) -> None
     assert counts(database)[0] == 1
 
 
-def test_concurrent_sealers_make_one_chain(url: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealer, "BATCH_ENTRIES", 3)
+def test_concurrent_sealers_make_one_chain(url: str, database: Database) -> None:
+    limits = SealerLimits(batch_entries=3)
     opened = [audited(url) for _ in range(3)]
 
     def change(number: int) -> None:
         for turn in range(20):
             write_entry(opened[number], f"{number}:{turn}")
 
-    sealers = [sealing(one) for one in opened]
+    sealers = [sealing(one, limits=limits) for one in opened]
     with running(*sealers), ThreadPoolExecutor(3) as threads:
         list(threads.map(change, range(3)))
     seal(database)
@@ -277,11 +279,8 @@ def test_an_entry_that_commits_while_the_sealer_stops_is_sealed(database: Databa
     assert targets(database) == ["t"]
 
 
-def test_an_entry_that_commits_late_is_sealed(
-    database: Database, other: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealer, "MARGIN_IDS", 0)
-    with running(sealing(database, poll_seconds=0.5)):
+def test_an_entry_that_commits_late_is_sealed(database: Database, other: Database) -> None:
+    with running(sealing(database, poll_seconds=0.5, limits=SealerLimits(margin_ids=0))):
         with other.write() as holder:
             insert_unsealed(holder, KEY, [entry("late")])
             for number in range(3):
@@ -297,8 +296,8 @@ def test_an_entry_that_commits_late_is_sealed(
     assert counts(database)[2] is None
 
 
-def test_a_sealer_continues_after_an_error(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealer, "FAILURE_SECONDS", 0.01)
+def test_a_sealer_continues_after_an_error(database: Database) -> None:
+    limits = SealerLimits(failure_seconds=0.01)
     failed = threading.Event()
 
     def fail(*executed: Any) -> None:
@@ -306,7 +305,7 @@ def test_a_sealer_continues_after_an_error(database: Database, monkeypatch: pyte
             failed.set()
             raise RuntimeError("the disk is full")
 
-    with listener(database, fail), running(sealing(database)):
+    with listener(database, fail), running(sealing(database, limits=limits)):
         write_entry(database)
         assert failed.wait(60)
         until(lambda: counts(database)[0] == 1)
@@ -367,19 +366,19 @@ def test_replicas_of_the_release_before_append_to_the_same_chain(database: Datab
     assert counts(database)[2]
 
 
-def test_an_old_chain_is_numbered_in_batches(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealer, "NUMBERED_ENTRIES", 3)
+def test_an_old_chain_is_numbered_in_batches(database: Database) -> None:
+    limits = SealerLimits(numbered_entries=3)
     for number in range(10):
         with database.write() as connection:
             append_as_before(connection, entry(str(number)))
     write_entry(database, "new")
     assert counts(database) == (10, 1, None)
-    batch = seal_batch(database, KEY)
+    batch = seal_batch(database, KEY, limits=limits)
     assert batch
     assert batch.is_full
     assert targets(database) == ["0", "1", "2"]
     assert counts(database) == (10, 1, None)
-    with running(sealing(database)):
+    with running(sealing(database, limits=limits)):
         pass
     assert targets(database) == [*map(str, range(10)), "new"]
     assert counts(database)[2] is None

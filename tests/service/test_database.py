@@ -166,12 +166,9 @@ def test_the_url_chooses_the_driver() -> None:
             assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
 
 
-def test_a_closed_connection_is_replaced(
-    new_database_url: Callable[[str, bool], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("service.db.engine.IDLE_PING_SECONDS", -1)
+def test_a_closed_connection_is_replaced(new_database_url: Callable[[str, bool], str]) -> None:
     process, url = text("SELECT pg_backend_pid()"), new_database_url("postgresql", True)
-    with closing(Database(url)) as database, closing(Database(url)) as other:
+    with closing(Database(url, idle_ping_seconds=-1)) as database, closing(Database(url)) as other:
         before = fetch_scalars(database, process)
         end = text("SELECT pg_terminate_backend(:process, 5000)").bindparams(process=before[0])
         assert fetch_scalars(other, end) == [True]

@@ -141,7 +141,7 @@ def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, mo
     assert pages > len(whole) > 1
 
 
-def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo) -> None:
     decisions = PolicyEngineCache()
     with demo.platform.database.read() as connection:
         mine = connection.execute(select(tables.policies).where(tables.policies.c.tenant_id == WEB_SHOP)).all()
@@ -155,8 +155,7 @@ def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, mo
 
         assert len(mine) > 2
         assert [compiled(policy) for policy in (*mine, *mine)] == [1] * len(mine) + [0] * len(mine)
-        monkeypatch.setattr("service.authz.decisions.MAX_RULES", 0)
-        decisions = PolicyEngineCache()
+        decisions = PolicyEngineCache(max_rules=0)
         assert [compiled(policy) for policy in (mine[0], mine[0], mine[1], mine[1], mine[0])] == [1, 0, 1, 0, 1]
 
 

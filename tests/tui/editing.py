@@ -14,6 +14,7 @@ from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.iam.editor import request
 from tui.iam.editor.screen import PolicyEditor
+from tui.state.limits import Limits
 
 POLICY = "deployments"
 """A policy of the demo world with an allow, a limited allow and a deny."""
@@ -121,9 +122,10 @@ async def editing(
     policy: str | None = POLICY,
     text: str = "",
     size: tuple[int, int] = (120, 36),
+    limits: Limits | None = None,
 ) -> AsyncIterator[Editing]:
     """The editor on a policy of the demo world by name, or on a new one."""
-    async with opened(home, monkeypatch, size=size) as ui:
+    async with opened(home, monkeypatch, size=size, limits=limits) as ui:
         yield await edit_on(ui, policy, text)
 
 

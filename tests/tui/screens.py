@@ -18,6 +18,7 @@ from tui.launch import Launch
 from tui.shell.app import FrostApp
 from tui.shell.list_screen import ListScreen
 from tui.state import preferences
+from tui.state.limits import Limits
 from tui.widgets.dialog import Confirm
 from tui.widgets.record_table import RecordTable
 
@@ -29,6 +30,8 @@ KEY_NAMES = {
 Words = str | Sequence[str]
 SMALL = pytest.mark.parametrize("size", [(80, 24)])
 BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+SIGNALS_ONLY = Limits(reread_seconds=3600.0)
+"""Nothing but a signal causes another read."""
 READ_ONLY = pytest.mark.parametrize("launch", [Launch(read_only=True)])
 
 
@@ -240,7 +243,12 @@ class Ui:
 
 @asynccontextmanager
 async def opened(
-    home: Home, monkeypatch: pytest.MonkeyPatch, *, size: tuple[int, int] = (120, 36), launch: Launch | None = None
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    size: tuple[int, int] = (120, 36),
+    launch: Launch | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[Ui]:
     """The application in this process, on the platform of a home, without the preferences of an earlier test."""
     for name, value in home.environment().items():
@@ -250,7 +258,7 @@ async def opened(
     memory = preferences.path_of(os.environ)
     memory.unlink(missing_ok=True)
     connection = await asyncio.to_thread(resolve, os.environ)
-    app = FrostApp(connection, launch or Launch(), memory)
+    app = FrostApp(connection, launch or Launch(), memory, limits=limits)
     async with app.run_test(size=size, notifications=True) as pilot:
         ui = Ui(app, pilot)
         await ui.until(lambda: app.focused is not None, "the first frame")

@@ -12,7 +12,7 @@ from tests.tui.screens import BOTH_SIZES, Ui, opened, signed_in
 from tui.activity.screen import facts_of, label, of_entry
 from tui.shell.bars import Footer
 from tui.shell.command_line import candidates
-from tui.state import list_store
+from tui.state.limits import Limits
 from tui.widgets.record_table import RecordTable
 
 
@@ -127,9 +127,7 @@ async def test_a_member_may_not_read_the_activity(demo: Home, ui: Ui) -> None:
 
 
 async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_store, "NEWEST", 10)
-    monkeypatch.setattr("client.transport.call.MAX_PAGE_SIZE", 10)
-    async with opened(demo, monkeypatch) as ui:
+    async with opened(demo, monkeypatch, limits=Limits(newest=10, page_size=10)) as ui:
         await ui.expect_head("Web Shop")
         await ui.command("activity", shows=("10 entries", "the newest ones, m loads more"))
         await ui.press("m", shows=("20 entries", "the newest ones"))

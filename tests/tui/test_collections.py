@@ -35,7 +35,7 @@ class Slow(Tasks):
         self.pages: dict[str, list[Sequence[Record] | Exception]] = {}
         self.begun = 0
         self.gates: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(0))
-        self.lists = Collections(self, lambda: None, self.spawn, lambda _: None)
+        self.lists = Collections(self, lambda: None, self.spawn, lambda _: None, newest=400)
 
     async def read(self, _requests: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
         self.begun += 1

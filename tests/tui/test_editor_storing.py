@@ -10,7 +10,7 @@ from client.api import policies as policy_calls
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.editing import Edit, Editing, document, editing, hung, policies, rule, stored
-from tui.iam.editor import review, save
+from tui.state.limits import Limits
 
 pytestmark = pytest.mark.slow
 
@@ -63,20 +63,19 @@ async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.M
 
 
 async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(save, "SAVE_SECONDS", 1.0)
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
+    limits, text = Limits(save_seconds=1.0), document(rule(READ, name="slow"))
+    async with editing(demo, monkeypatch, policy=None, text=text, limits=limits) as it:
         await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
         await it.press(*"kept", "space", *"name")
         with hung(demo):
             await it.press("enter", shows=("Policy  kept name", "saving …"))
             await it.press("ctrl+s", toast="Save: save in progress")
             await it.expect("not saved, ^s to retry: no response within 1 s")
-            monkeypatch.setattr(review, "EFFECT_SECONDS", 0.5)
+            limits.effect_seconds = 0.5
             await it.press("ctrl+s", shows=("Save a new policy", "kept name", "unknown: no response within"))
             await it.press("escape")
-        assert it.text == document(rule(READ, name="slow"))
-        monkeypatch.setattr(save, "SAVE_SECONDS", 10.0)
-        monkeypatch.setattr(review, "EFFECT_SECONDS", 10.0)
+        assert it.text == text
+        limits.save_seconds = limits.effect_seconds = 10.0
         await it.press("ctrl+s", shows="Effect on *")
         await it.press("enter", shows="Policy  kept name  version 1", gone="could not be saved")
 

@@ -16,10 +16,10 @@ from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tests.tui.tasks import Tasks
-from tui.state import refresh
 from tui.state.event_stream import EventStreams
+from tui.state.refresh import PROGRESS, REFRESH, TENANT, Refresh, lists_of
 
 DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
 
@@ -34,8 +34,7 @@ def home(demo_platform: Path) -> Iterator[Home]:
 
 
 @pytest.fixture
-def relay(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
-    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes a read
+def relay(home: Home) -> Iterator[Relay]:
     relay = Relay(home)
     yield relay
     relay.close()
@@ -43,7 +42,7 @@ def relay(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
 
 @pytest.fixture
 async def ui(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ui]:
-    async with opened(home, monkeypatch) as ui:
+    async with opened(home, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.expect_head("Web Shop")
         yield ui
 
@@ -205,5 +204,29 @@ async def test_a_reader_receives_signals_about_its_type_only() -> None:
     await sources.send("t", *(Signal("resource", "", kind) for kind in ("policy", "tenant", "")), Signal("resync"))
     assert signals == ["tenant", "", ""]
     reader.cancel()
+    await turns()
+    assert sources.open["t"] == 0
+
+
+async def test_a_signal_requests_only_the_lists_of_its_type() -> None:
+    sources, changed, loads = Sources(), list[str](), list[None]()
+
+    async def load() -> None:
+        loads.append(None)
+
+    async def pause(_: float) -> None:
+        """Signals that are sent together count as one."""
+        await turns()
+
+    refresh = Refresh(sources.streams, sources.spawn, load, changed.append, lambda: True, pause)
+    refresh.follow("t")
+    await turns()
+    for resource_type in ("policy", "group", "api_key", "quota_request", "volume", TENANT):
+        changed.clear()
+        await sources.send("t", Signal("resource", "changed", resource_type), Signal("resource", PROGRESS, "policy"))
+        await turns()
+        assert changed == [f"{REFRESH} {name}" for name in sorted(lists_of(resource_type))]
+        assert len(loads) == (resource_type == TENANT)
+    refresh.stop()
     await turns()
     assert sources.open["t"] == 0

@@ -5,8 +5,7 @@ import pytest
 from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import VIEWER
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
-from tui.state import refresh
+from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 
 DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"
 LOOK = "43f2f193-6e85-4f08-b592-7b0fe339d309"
@@ -143,8 +142,7 @@ async def test_command_line_and_palette_open_a_policy_by_name(ui: Ui) -> None:
 
 
 async def test_a_policy_created_elsewhere_appears(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes another read
-    async with opened(demo, monkeypatch) as ui:
+    async with opened(demo, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.policy("from the office")
         Desk(demo).policy(EVERYTHING, name="from elsewhere")
         await ui.expect("from elsewhere", "8 policies")

@@ -8,8 +8,8 @@ import pytest
 from client.connection import Connection
 from tests.acceptance.people import DATA_LAKE, STAGING, WEB_SHOP
 from tests.homes import Home
-from tests.tui.screens import READ_ONLY, SMALL, Ui, opened, shown
-from tui.state import contexts, refresh
+from tests.tui.screens import READ_ONLY, SIGNALS_ONLY, SMALL, Ui, opened, shown
+from tui.state import contexts
 
 
 @pytest.mark.slow
@@ -34,8 +34,7 @@ async def test_a_new_tenant_gets_the_cursor_and_shows_its_steps(demo: Home, monk
 
 
 async def test_a_renamed_tenant_moves_to_its_place_and_is_undone(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)
-    async with opened(demo, monkeypatch) as ui:
+    async with opened(demo, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.expect("Data Lake")
         await ui.press("e", on="Data Lake", shows="Rename tenant")
         await ui.replace("Zoo", toast="Renamed Data Lake to Zoo · z to undo", cursor="Zoo")

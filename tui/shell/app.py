@@ -27,6 +27,7 @@ from tui.shell.main_screen import MainScreen
 from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
 from tui.state import preferences
 from tui.state.event_stream import Work
+from tui.state.limits import Limits
 from tui.state.notices import Notice, Notices, Severity, seconds
 from tui.state.refresh import Change, Topic
 from tui.state.workspace import Workspace
@@ -54,7 +55,13 @@ class FrostApp(KeyQueueApp):
     """
 
     def __init__(
-        self, connection: "Connection", launch: Launch, state_path: Path, debug_log: "DebugLog | None" = None
+        self,
+        connection: "Connection",
+        launch: Launch,
+        state_path: Path,
+        debug_log: "DebugLog | None" = None,
+        *,
+        limits: Limits | None = None,
     ) -> None:
         textual_patches.fix_style_cache_leak()
         textual_patches.paint_changed_lines()
@@ -79,6 +86,7 @@ class FrostApp(KeyQueueApp):
             tenant_flag=launch.tenant,
             read_only=launch.read_only,
             on_reply=debug_log.write if debug_log is not None else None,
+            limits=limits,
         )
         self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self.type_ahead.hold_for_dialog)
         self._net = VisibleControls()

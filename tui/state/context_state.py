@@ -10,6 +10,7 @@ from client import times
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.tables.columns import Record
 from tui.state import contexts
+from tui.state.limits import Limits
 from tui.state.preferences import State
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ class ContextRequests:
     link: Link
     _client: "AsyncClient | None" = None
 
-    def __init__(self, on_reply: "OnReply | None" = None) -> None:
+    def __init__(self, on_reply: "OnReply | None" = None, limits: Limits | None = None) -> None:
         """`on_reply` is called after each exchange with the platform."""
         self._on_reply = on_reply
+        self.limits = limits or Limits()
 
     def link_changed(self) -> None:
         """React to another state or latency of the connection."""
@@ -161,7 +163,7 @@ class ContextRequests:
     async def pages(self, call: "Call[list[T]]") -> AsyncIterator[list[T]]:
         """Yield the pages of a list."""
         client = await self.client()
-        pages = client.pages(call)
+        pages = client.pages(call, size=self.limits.page_size)
         while (page := await self._observe(client, anext(pages, None))) is not None:
             yield page
 
@@ -231,6 +233,7 @@ class ContextState(ContextRequests):
         tenant_flag: The tenant of the command line, which is used until another context is entered.
         read_only: Refuse changes in all contexts.
         on_reply: Called after each exchange with the platform.
+        limits: Times and sizes.
     """
 
     def __init__(
@@ -241,8 +244,9 @@ class ContextState(ContextRequests):
         tenant_flag: str | None = None,
         read_only: bool = False,
         on_reply: "OnReply | None" = None,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(on_reply)
+        super().__init__(on_reply, limits)
         self.state, self.environ = state, environ
         self._tenant_flag, self._read_only_flag = tenant_flag, read_only
         self._caller: Caller | None = None

@@ -25,7 +25,6 @@ REST_SECONDS = 0.12
 """How long the cursor must rest on a record before its lists are read."""
 LOGS = ("activity", "activity of", "organization activity")
 """Lists that only grow. The newest entries are read; the limit doubles on request."""
-NEWEST = 400
 OF_THE_PLATFORM = ("catalogue", "own keys", "sessions")
 """Lists that are the same for all tenants."""
 
@@ -101,6 +100,7 @@ class Collections:
         require_session: Raises FrostError while no list can be read. Called before each page.
         spawn: Runs background tasks.
         changed: Called with the name of a list whose rows or state change.
+        newest: Entries of a log that are read at first.
     """
 
     def __init__(
@@ -109,7 +109,10 @@ class Collections:
         require_session: Callable[[], None],
         spawn: "Spawn",
         changed: Callable[[str], None],
+        *,
+        newest: int,
     ) -> None:
+        self._newest = newest
         self._requests, self._require_session = requests, require_session
         self._spawn, self._changed = spawn, changed
         self._lists: dict[Listed, RecordList[Any]] = {}
@@ -122,7 +125,7 @@ class Collections:
         rows = self._lists.pop(listed, None)
         if rows is None:
             rows = RecordList()
-            rows.most = NEWEST if name in LOGS else 0
+            rows.most = self._newest if name in LOGS else 0
         self._lists[listed] = rows  # the most recent is last
         reading = {one.listed for one in self._current()}
         for old in [key for key in self._lists if key not in reading][: max(0, len(self._lists) - KEPT)]:

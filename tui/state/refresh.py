@@ -175,6 +175,7 @@ class Refresh:
         changed: Called with `ReadAgain`; screens read their data.
         has_connection: Returns whether the platform responds. Without it, nothing is read at intervals.
         pause: Sleeps for a number of seconds.
+        seconds: Interval between reads of all shown data.
     """
 
     def __init__(
@@ -185,7 +186,10 @@ class Refresh:
         changed: Callable[[Change], None],
         has_connection: Callable[[], bool],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        seconds: float = REREAD_SECONDS,
     ) -> None:
+        self._seconds = seconds
         self._streams, self._spawn, self._changed = streams, spawn, changed
         self._has_connection, self._pause = has_connection, pause
         self._loading = SingleFlight(spawn, "load", load)
@@ -206,7 +210,7 @@ class Refresh:
 
     async def _poll(self) -> None:
         while True:
-            await self._pause(REREAD_SECONDS)
+            await self._pause(self._seconds)
             if self._has_connection():
                 self.read_all(urgent=False)
 

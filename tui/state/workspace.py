@@ -17,6 +17,7 @@ from tui.state import contexts
 from tui.state.context_state import ContextState
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import Applies, Provisioning
+from tui.state.limits import Limits
 from tui.state.list_store import Collections
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, remembered
@@ -44,12 +45,22 @@ class Workspace(ContextState):
         read_only: bool = False,
         on_reply: "OnReply | None" = None,
         environ: Mapping[str, str] = os.environ,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(state, environ, tenant_flag=tenant_flag, read_only=read_only, on_reply=on_reply)
+        super().__init__(state, environ, tenant_flag=tenant_flag, read_only=read_only, on_reply=on_reply, limits=limits)
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._streams = EventStreams(self._open_stream, spawn, self._stream_failed)
-        self._refresh = Refresh(self._streams, spawn, self.load, self._read_again, lambda: self.link.state == "up")
-        self.collections = Collections(self, self._require_session, spawn, self._list_changed)
+        self._refresh = Refresh(
+            self._streams,
+            spawn,
+            self.load,
+            self._read_again,
+            lambda: self.link.state == "up",
+            seconds=self.limits.reread_seconds,
+        )
+        self.collections = Collections(
+            self, self._require_session, spawn, self._list_changed, newest=self.limits.newest
+        )
         """The lists: groups, policies and others."""
         self.applies = Applies(
             self,

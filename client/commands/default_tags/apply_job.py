@@ -19,10 +19,6 @@ from client.transport.call import Call
 Calls = Callable[[str], Call[object]]
 """Returns the request that starts a run in a tenant."""
 
-_UNCHANGED_SECONDS = 30.0
-"""How long to wait for a run that blocks a start but does not appear in the operation, in seconds."""
-
-
 Ended = tuple[str, ...]
 """Identity of a completed run: its id, start and end."""
 
@@ -137,7 +133,8 @@ def _wait(run: Invocation, going: Going, former: Ended | None = None) -> dict[st
     from client import operations
 
     progress = Progress(run)
-    give_up = time.monotonic() + _UNCHANGED_SECONDS
+    intervals = run.intervals or operations.Intervals()
+    give_up = time.monotonic() + intervals.unchanged
 
     def is_over(operation: dict[str, Any]) -> bool:
         return operations.is_final(operation) and (_end_of(operation) != former or time.monotonic() >= give_up)
@@ -151,6 +148,7 @@ def _wait(run: Invocation, going: Going, former: Ended | None = None) -> dict[st
             lost=progress.lost,
             on_reply=run.on_reply,
             is_over=is_over,
+            intervals=intervals,
         )
     except FrostError as error:
         error.hint = error.hint or f"{going.named} continues; see frost tenant default-tags history"

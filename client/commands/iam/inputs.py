@@ -70,8 +70,8 @@ class Document(NamedTuple):
             run.output.warn(problem_text(self.source, warning))
 
 
-def read_document(run: Invocation, value: str) -> Document:
-    """Read the document of `--document`.
+def read_document(run: Invocation, value: str, *, silent_seconds: float = SILENT_SECONDS) -> Document:
+    """Read the document of `--document`. A pipe may be without data for `silent_seconds`.
 
     Raises:
         FrostError: The document is not readable or not JSON (exit 2).
@@ -82,7 +82,7 @@ def read_document(run: Invocation, value: str) -> Document:
         document = Document(_decode(_from_input(run), "standard input"), "standard input")
     elif value.startswith("@"):
         path = value[1:]
-        document = Document(_decode(_from_file(path), path), path)
+        document = Document(_decode(_from_file(path, silent_seconds), path), path)
     else:
         document = Document(value.removeprefix("\ufeff"), "--document")
     try:
@@ -112,7 +112,7 @@ def _from_input(run: Invocation) -> bytes:
     return _check_size(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
 
 
-def _from_file(path: str) -> bytes:
+def _from_file(path: str, silent_seconds: float) -> bytes:
     if not path:
         raise usage("--document @: file name missing", "add the file name: --document @policy.json")
     name = safe(path, 200)
@@ -129,20 +129,20 @@ def _from_file(path: str) -> bytes:
     os.set_blocking(descriptor, True)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         try:
-            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, name)
+            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, name, silent_seconds)
             return _check_size(data, name)
         except OSError as error:
             raise usage(f"--document: {name} cannot be read: {(error.strerror or '').lower()}") from error
 
 
-def _from_pipe(descriptor: int, name: str) -> bytes:
+def _from_pipe(descriptor: int, name: str, seconds: float) -> bytes:
     """Read a pipe until its writers close it. Raises FrostError (exit 2) if it is silent too long."""
     from select import select
 
     data = b""
     while len(data) <= MOST_BYTES:
-        if not select([descriptor], [], [], SILENT_SECONDS)[0]:
-            raise usage(f"--document: {name} is a pipe without data for {SILENT_SECONDS:.0f} s")
+        if not select([descriptor], [], [], seconds)[0]:
+            raise usage(f"--document: {name} is a pipe without data for {seconds:.0f} s")
         part = os.read(descriptor, MOST_BYTES)
         if not part:
             break

@@ -23,6 +23,7 @@ from tui.iam.editor import document as formatter
 from tui.iam.editor.lists import Line, LineList
 from tui.iam.effects import difference_lines
 from tui.state.context_state import Requests
+from tui.state.limits import Limits
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import LineInput
 from tui.widgets.policy_text import document_text, kind_text
@@ -30,7 +31,6 @@ from tui.widgets.policy_text import document_text, kind_text
 if TYPE_CHECKING:
     from client.transport.call import Call
 
-EFFECT_SECONDS = 4.0
 """Timeout of the effect. Without it, the review shows the text difference only."""
 WIDTH = 100
 """Maximum width of the dialog, in cells."""
@@ -237,8 +237,9 @@ def folded(content: Content, cells: int) -> Iterator[Content]:
 class Comparison:
     """Compares the document of a tenant's policy with a stored version, in text and in effect."""
 
-    def __init__(self, requests: Requests, tenant_id: str) -> None:
+    def __init__(self, requests: Requests, tenant_id: str, limits: Limits) -> None:
         self._requests = requests
+        self._limits = limits
         self.tenant_id = tenant_id
 
     async def ask_within(self, seconds: float, call: "Call[Answer]") -> Answer:
@@ -258,7 +259,7 @@ class Comparison:
         """Return the coverage of a text on any target, compared with a stored policy or, with None, with nothing."""
         compare = {"documentText": formatter.text_of(stored["document"])} if stored is not None else None
         answer = await self.ask_within(
-            EFFECT_SECONDS,
+            self._limits.effect_seconds,
             analysis.coverage(
                 self.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
             ),
@@ -273,11 +274,12 @@ class Comparison:
         if not policy_id:
             return None
         change = {"change": "updatePolicy", "policyId": policy_id, "documentText": text}
+        seconds = self._limits.effect_seconds
         try:
-            async with asyncio.timeout(EFFECT_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await effects.effect(self._requests, self.tenant_id, [change])
         except TimeoutError:
-            return Effect(problem=f"no response within {EFFECT_SECONDS:.0f} s")
+            return Effect(problem=f"no response within {seconds:.0f} s")
 
 
 def compared_texts(stored: Record | None, text: str) -> tuple[str, str]:

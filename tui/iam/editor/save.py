@@ -19,6 +19,7 @@ from tui.iam.editor.evaluation import rule_name
 from tui.iam.editor.review import Comparison, Review, compared_texts
 from tui.shell.keymap import Keys
 from tui.state.context_state import Requests
+from tui.state.limits import Limits
 from tui.state.notices import Severity
 from tui.widgets.picker import Entry, Menu
 from tui.widgets.policy_text import kind_text
@@ -26,7 +27,6 @@ from tui.widgets.policy_text import kind_text
 MAX_NAMES = 5
 """Maximum names in a list; the others are a number."""
 SAVING = "saving …"
-SAVE_SECONDS = 10.0
 """Timeout of a save. It is shorter than that of the client because the user is waiting."""
 
 
@@ -94,6 +94,7 @@ class SaveFlow(Comparison):
 
     Args:
         start_platform: Lets the next request start a platform that was stopped on purpose.
+        limits: How long to wait for a response.
     """
 
     def __init__(
@@ -105,8 +106,9 @@ class SaveFlow(Comparison):
         callbacks: Callbacks,
         *,
         start_platform: Callable[[], Awaitable[None]],
+        limits: Limits,
     ) -> None:
-        super().__init__(requests, tenant_id)
+        super().__init__(requests, tenant_id, limits)
         self._document = document
         self._keys = keys
         self._on = callbacks
@@ -212,7 +214,7 @@ class SaveFlow(Comparison):
         document, tenant = self._document, self.tenant_id
         if document.policy is None:
             stored = await self.ask_within(
-                SAVE_SECONDS,
+                self._limits.save_seconds,
                 policies.create(
                     tenant, names["name"], names["description"], text, idempotency_key=document.idempotency_key
                 ),
@@ -220,7 +222,7 @@ class SaveFlow(Comparison):
         else:
             edited = _edited_names(document.policy, names)
             stored = await self.ask_within(
-                SAVE_SECONDS,
+                self._limits.save_seconds,
                 policies.update(tenant, document.id, document_text=text, version=document.version, **edited),
             )
         return stored.wire()

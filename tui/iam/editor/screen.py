@@ -106,6 +106,7 @@ class PolicyEditor(EditorLayout):
                 drop_draft=self.autosave.drop,
             ),
             start_platform=workspace.want_platform,
+            limits=workspace.limits,
         )
         self.user_values: Mapping[str, str] = {}
         """The user's request before a counterexample replaced it."""
