@@ -131,7 +131,7 @@ class Access(ChildListScreen):
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         access = str(record.get("access", ""))
-        text = f"until it was {self._ended}: {access}" if self._ended else ACCESS_TEXTS.get(access, "")
+        text = "no access: the grants have no effect" if self._ended else ACCESS_TEXTS.get(access, "")
         facts = [("Access", self._access_text(record)), (" ", text)]
         return str(record["operation"]), [
             ("", facts),
