@@ -61,9 +61,9 @@ async def test_tab_goes_through_the_fields_and_space_toggles(edit: Edit) -> None
     assert it.editor.focused is it.editor.panel
     await it.press("shift+tab")
     assert it.editor.focused.id == fields[-1]
-    await it.press("f3", *["down"] * 8, "space", shows="✓ ALLOWED  as author")
+    await it.press("f3", *["down"] * 8, "space", shows="✓ ALLOWED  with author limit")
     assert it.editor.form.values["asAuthor"] == "yes"
-    await it.press("space", gone="as author")
+    await it.press("space", gone="with author limit")
     assert it.editor.form.values["asAuthor"] == "no"
 
 

@@ -201,7 +201,7 @@ async def test_an_invalid_text_hides_the_former_author_check(edit: Edit) -> None
     it.editor.form.is_edited = True
     await it.ask(operation="")
     await it.answered()
-    await it.expect("○ NOT EVALUATED  author ✓ within your permissions")
+    await it.expect("Request ○ NOT EVALUATED  Author ✓ within your permissions")
     await it.write("{", shows="! line 1, column 2", gone="within your permissions")
 
 

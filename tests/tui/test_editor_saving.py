@@ -10,7 +10,8 @@ from client.api import analysis
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.editing import Edit, document, policies, push, rule, stored
-from tests.tui.screens import BOTH_SIZES
+from tests.tui.screens import BOTH_SIZES, SMALL
+from tui.shell.routes import PrincipalLoaded
 from tui.state import drafts
 
 pytestmark = pytest.mark.slow
@@ -105,6 +106,8 @@ async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
     await it.expect("(unnamed)", "new", "✓ ALLOWED")
     await it.press("ctrl+s", shows=("Save a new policy", "+ compute:"))
     await it.press("enter", shows="a name is required")
+    await it.press(*"draft", "escape", shows="Policy  draft  new")
+    await it.press("ctrl+s", shows="Save a new policy")
     await it.press(*"nightly", "enter", shows="Policy  nightly  version 1")
     assert any(one["name"] == "nightly" for one in await policies(it.ui))
     await it.press("ctrl+g", top=it.ui.app.frame)
@@ -169,6 +172,19 @@ async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, e
     for _ in range(8):
         await it.press("ctrl+z")
     assert it.text == text
+
+
+@SMALL
+async def test_fixes_are_explained_and_end_with_their_user(viewer: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("compute:instances:*")))
+    await it.ask(operation="compute:instances:create")
+    await it.expect("Author × grants more than you have  Request ✓ ALLOWED")
+    await it.press("f9", shows=("Fix:", "Keeps the other operations of the rule", "left to fix"))
+    workspace = it.ui.app.workspace
+    workspace.me = {**workspace.me, "id": "another"}
+    it.editor.post_message(PrincipalLoaded())
+    await it.ui.expect_toast("Not applied: the user has changed")
+    await it.ui.see(top=it.editor)
 
 
 async def test_a_save_beyond_its_author_names_the_principals(viewer: Home, edit: Edit) -> None:

@@ -60,6 +60,8 @@ async def test_removing_members_shows_what_they_lose(demo: Home, ui: Ui) -> None
     await ui.expect("Remove 2 members?", "gained", "deploy-pipeline and 1 more: last policy removed")
     await ui.press("escape", shows="2 marked")
     await ui.press("escape")
+    await ui.press("w", on="old-deploy", shows=("expired: no access", "× expired"), gone="● allowed")
+    await ui.press("escape", shows="3 members")
     await ui.press("delete", on="old-deploy", shows=("Remove 1 member?", "State", "expired"), gone="Then")
     await ui.press("escape", gone="Remove 1 member?")
     await ui.press("delete", on="shop/checkout", shows=("Remove 1 member?", "−", "lost", "− compute:instances:create"))

@@ -109,21 +109,30 @@ class Access(ChildListScreen[Record]):
 
     def freshness_text(self) -> str:
         """Include the state of a revoked or expired key, whose grants have no effect."""
-        state = self.state_of(self.subject.id) if self.subject else ""
-        over = f"{state}: no access" if state in ("revoked", "expired") else ""
+        over = f"{self._ended}: no access" if self._ended else ""
         return " · ".join(part for part in (over, super().freshness_text()) if part)
+
+    @property
+    def _ended(self) -> str:
+        """`revoked` or `expired` for a key that has no access any more; otherwise empty."""
+        state = self.state_of(self.subject.id) if self.subject else ""
+        return state if state in ("revoked", "expired") else ""
+
+    def _access_text(self, record: Record) -> str:
+        return f"{ACCESS_SIGNS['denied']} {self._ended}" if self._ended else access_text(record)
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACCESS.columns}
         path = by_key["by"]._replace(title="Path", cell=lambda record: path_text(deciding_grants(record)))
-        return (by_key["operation"], by_key["access"]._replace(cell=access_text), path)
+        return (by_key["operation"], by_key["access"]._replace(cell=self._access_text), path)
 
     def tones(self) -> Tones:
-        return {"access": access_tone}
+        return {"access": lambda record: "dim" if self._ended else access_tone(record)}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         access = str(record.get("access", ""))
-        facts = [("Access", access_text(record)), (" ", ACCESS_TEXTS.get(access, ""))]
+        text = "no access: the grants have no effect" if self._ended else ACCESS_TEXTS.get(access, "")
+        facts = [("Access", self._access_text(record)), (" ", text)]
         return str(record["operation"]), [
             ("", facts),
             *grants("Allowed by", record.get("by") or ()),

@@ -171,7 +171,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.list_screen:ListScreen.do_filter",
         keys=("/",),
         footer_label="filter",
-        help="text, !exclude, field:value; / starts a new filter, Esc or another screen clears it",
+        help="text, !exclude, field:value; / replaces it, Esc or another screen clears it",
     ),
     Action(
         "list.sort",

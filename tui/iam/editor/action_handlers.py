@@ -46,6 +46,7 @@ class Editor(Protocol):
     save_flow: SaveFlow
     user_values: Mapping[str, str]
     example_values: Mapping[str, str]
+    fix_menu: Menu | None
 
     @property
     def app(self) -> App[Any]: ...
@@ -129,21 +130,32 @@ def do_example(editor: Editor) -> None:
     editor.toast("Request set to the counterexample" + (f". {key}: back to your request" if key else ""))
 
 
+def _user_id(editor: Editor) -> str:
+    return str((editor.workspace.me or {}).get("id", ""))
+
+
 async def do_narrow(editor: Editor) -> None:
     """Offer changes that remove the chosen counterexample, each verified by the platform."""
     example, text = editor.panel.counterexample, editor.document.text
     if example is None:
         return
-    person = str((editor.workspace.me or {}).get("id", ""))
+    person = _user_id(editor)
     names = editor.completion.catalogue.names
     fixes = await counterexample_fixes.verified_fixes(
         editor.workspace.ask, editor.tenant_id, text, example, names, person
     )
+    if _user_id(editor) != person:
+        return  # the counterexample was for another user
     if not fixes:
         editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
         return
     entries = [Entry(str(at), fix.title, str(at + 1), fix.note) for at, fix in enumerate(fixes)]
-    choice = await editor.app.push_screen_wait(Menu(f"Fix: {example['operation']}", entries))
+    editor.fix_menu = Menu(f"Fix: {example['operation']}", entries)
+    choice = await editor.app.push_screen_wait(editor.fix_menu)
+    editor.fix_menu = None
+    if _user_id(editor) != person:
+        editor.toast("Not applied: the user has changed", "warning")
+        return
     if choice is None:
         return
     if editor.pane.text != text:

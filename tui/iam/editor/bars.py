@@ -167,11 +167,15 @@ class Verdict(Widget):
             head = Content.styled("✓ ALLOWED", "bold " + ("$text-disabled" if dim else "$text-success"))
         else:
             head = Content.styled("× DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
+        head = Content.styled("Request ", "$text-muted") + head
         if verdict is not None and verdict.get("asAuthor"):
-            head += Content.styled("  as author", "$text-disabled" if dim else "$text-muted")
+            head += Content.styled("  with author limit", "$text-disabled" if dim else "$text-muted")
         if self.small and not dim:
-            side = self._short_author()
-            return head + Content("  ") + side if head.cell_length + side.cell_length + 2 <= cells else head
+            parts = [head, side] if (side := self._short_author()) else [head]
+            if evaluation.check is not None and evaluation.check.get("answer") != "within":
+                parts.reverse()  # a save will be refused, also if the request is allowed
+            line = Content("  ").join(parts)
+            return line if line.cell_length <= cells else parts[0]
         return head + Content.styled("  " + note, "$text-muted")
 
     def _second(self, cells: int) -> list[Content]:
@@ -200,7 +204,7 @@ class Verdict(Widget):
         sign, tone, answer_text = AUTHOR_ANSWERS.get(
             str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
         )
-        return Content.styled(f"author {sign} {answer_text.partition(',')[0]}", tone)
+        return Content.styled(f"Author {sign} {answer_text.partition(':')[0]}", tone)
 
     def author(self, cells: int) -> Content:
         check = self.evaluation.check
@@ -211,7 +215,9 @@ class Verdict(Widget):
         sign, tone, answer_text = AUTHOR_ANSWERS.get(
             str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
         )
-        return Content.styled(cut(f"{sign} {answer_text}{counted(check)}", cells), tone)
+        count = len(check.get("counterexamples") or ())
+        examples = f" ({count} example{'s' if count != 1 else ''})" if count else ""
+        return Content.styled(cut(f"Author {sign} {answer_text}{examples}", cells), tone)
 
     def change(self, cells: int) -> Content:
         """Return the allowed operations and their changes, or only the changes if both do not fit."""

@@ -28,11 +28,11 @@ MAX_RULES = 20
 
 
 class Fix(NamedTuple):
-    """A change: its title, the resulting text, and the result of the author check."""
+    """A change: its title, the resulting text, and what it does, with the result of the author check."""
 
     title: str
     text: str
-    note: str = ""
+    note: str
 
 
 async def verified_fixes(
@@ -86,10 +86,12 @@ async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: S
     check = await ask(analysis.check(tenant_id, text))
     count = len(check.get("counterexamples") or ())
     if check["answer"] == "within":
-        return fix._replace(note="The draft is then within your permissions")
-    if not count:
-        return fix._replace(note="The author check is then still undecided")
-    return fix._replace(note=f"{counted(count, 'counterexample', 'counterexamples')} left to fix")
+        result = "The draft is then within your permissions"
+    elif not count:
+        result = "The author check is then still undecided"
+    else:
+        result = f"{counted(count, 'counterexample', 'counterexamples')} left to fix"
+    return fix._replace(note=f"{fix.note}. {result}")
 
 
 def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:
@@ -103,14 +105,18 @@ def candidate_fixes(text: str, example: Example, names: Sequence[str], permissio
             remaining = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
             title = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you have the permission"
+            limits = "the targets and constraints of your permission"
             yield Fix(
                 title,
                 _replace_rules(text, index, [limited] if whole else [*([remaining] if remaining else []), limited]),
+                f"Adds {limits} to the rule" if whole else f"Moves the operation to its own rule with {limits}",
             )
     shorter = _without(rule, operation, names)
     if shorter is not None or len(rules) > 1:
         yield Fix(
-            _exclusion_title(operation, index, shorter), _replace_rules(text, index, [shorter] if shorter else [])
+            _exclusion_title(operation, index, shorter),
+            _replace_rules(text, index, [shorter] if shorter else []),
+            "Keeps the other operations of the rule, also those you lack" if shorter else "Keeps the other rules",
         )
     own_rule = _only(rule, lambda name: name in permissions, names)
     if permissions and own_rule != shorter and own_rule != rule and (own_rule is not None or len(rules) > 1):
@@ -119,6 +125,7 @@ def candidate_fixes(text: str, example: Example, names: Sequence[str], permissio
             yield Fix(
                 f"Limit rule {index + 1} to the {count} operations you have",
                 _replace_rules(text, index, [own_rule or {}]),
+                "Removes all operations that you lack from the rule",
             )
 
 

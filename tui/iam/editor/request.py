@@ -51,7 +51,7 @@ FIELDS = (
     Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
-    Field("asAuthor", "As author", "Space: yes (limit to your own permissions) · no", "no", hint="no · Space: yes/no"),
+    Field("asAuthor", "Author limit", "Space: yes (only your own permissions) · no", "no", hint="no · Space: yes/no"),
 )
 BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 _OF_KEY = {

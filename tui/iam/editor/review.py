@@ -129,9 +129,9 @@ class Review(Dialog[Mapping[str, str] | None]):
     @on(Input.Changed)
     def _show(self) -> None:
         """Show changes of name and description, then the difference."""
-        name_difference = (
-            [] if self.stored is None or self.names is None else list(name_lines(self.stored, self._entered_names()))
-        )
+        if self.names is not None:
+            self.names = self._entered_names()
+        name_difference = [] if self.stored is None or self.names is None else list(name_lines(self.stored, self.names))
         # Computed, because the list has no size before the first layout.
         cells = min(WIDTH, self.app.size.width) - FRAME
         self.query_one(LineList).show(
@@ -145,8 +145,11 @@ class Review(Dialog[Mapping[str, str] | None]):
         return {name: self.query_one(f"#review-{name}", LineInput).value.strip() for name in self.names or ()}
 
     def first_focus(self) -> Widget:
-        if self.names is not None and (self._problem or not self.names.get("name")):
-            return self.query_one("#review-name")
+        if self.names is not None and (self._problem or self.stored is None):
+            name = self.query_one("#review-name", LineInput)
+            if not self._problem:
+                name.select_all()
+            return name
         return self.query_one(LineList)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

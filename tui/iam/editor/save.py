@@ -177,6 +177,9 @@ class SaveFlow(Comparison):
             problem=problem,
         )
         answer: Mapping[str, str] | None = await self._on.show_dialog(review)
+        if answer is None and document.policy is None and review.names is not None:  # keep what the user has typed
+            document.name, document.description = review.names["name"], review.names["description"]
+            self._on.show_status("")
         return answer
 
     async def _handle(self, error: FrostError, text: str) -> str | None:

@@ -32,6 +32,7 @@ from tui.shell import keymap
 from tui.shell.bars import Footer
 from tui.shell.routes import PrincipalLoaded
 from tui.state.workspace import Workspace
+from tui.widgets.picker import Menu
 
 OVERDUE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
@@ -112,6 +113,8 @@ class PolicyEditor(EditorLayout):
         """The user's request before a counterexample replaced it."""
         self.example_values: Mapping[str, str] = {}
         """Field values of the counterexample last put into the request."""
+        self.fix_menu: Menu | None = None
+        """The open menu of changes that remove excess permissions. It is for one user."""
         self._delays: dict[str, Timer] = {}
         self._connection = ("", "")
         self._principal = self._principal_id()
@@ -236,6 +239,8 @@ class PolicyEditor(EditorLayout):
         principal = self._principal_id()
         if principal and principal != self._principal:
             self._principal = principal
+            if self.fix_menu is not None and self.fix_menu.is_current:
+                self.fix_menu.dismiss(None)
             self.evaluator.forget_analysis()
             self.evaluate(at_once=True)
 
