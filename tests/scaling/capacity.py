@@ -56,7 +56,8 @@ def leases_per_request(per_minute: int, requests: float, replicas: int, seconds:
         requests: of the key, a second, evenly over the replicas.
         seconds: simulated, or longer if a replica would have less than two requests.
     """
-    seconds = max(seconds, 2 * replicas / requests)
+    if requests:
+        seconds = max(seconds, 2 * replicas / requests)
     simulation = Simulation(replicas)
     made = list(arrivals(simulation.now, seconds, [requests / replicas] * replicas))
     deque(simulation.run(made, per_minute), maxlen=0)
