@@ -26,7 +26,7 @@ class Load:
     per_minute: int = 600
     organizations: int = 100
     changes: float = 0.01
-    replicas: int = 4
+    replicas: int = 6
     tenants: int = 2_000
     keys: int = 20_000
     policies: int = 20_000
@@ -54,7 +54,10 @@ def leases_per_request(per_minute: int, requests: float, replicas: int, seconds:
 
     Args:
         requests: of the key, a second, evenly over the replicas.
+        seconds: simulated, or longer if a replica would have less than two requests.
     """
+    if requests:
+        seconds = max(seconds, 2 * replicas / requests)
     simulation = Simulation(replicas)
     made = list(arrivals(simulation.now, seconds, [requests / replicas] * replicas))
     deque(simulation.run(made, per_minute), maxlen=0)

@@ -20,25 +20,25 @@ class Costs:
     """The defaults are from the machine that `docs/scaling.md` names.
 
     `reload`: beyond a read, for the first request of a credential after a change of its organization; includes the
-    change. `lease`: of a rate limit. `seal`: an entry of the audit log, in batches. `row_bytes`: on PostgreSQL, with
-    indexes.
+    change. `lease`: of a rate limit. `seal`: an entry of the audit log, in full batches of the sealer. `row_bytes`: on
+    PostgreSQL, with indexes, after VACUUM FULL.
     """
 
-    read: Cost = Cost(3.154, 0.856)
-    write: Cost = Cost(13.0, 5.5)
-    decision: Cost = Cost(6.667, 3.391)
-    reload: Cost = Cost(4.695, 4.09)
-    lease: Cost = Cost(0.587, 0.29)
-    seal: Cost = Cost(0.0668, 0.035)
+    read: Cost = Cost(0.308, 0.073)
+    write: Cost = Cost(1.703, 0.89)
+    decision: Cost = Cost(0.342, 0.062)
+    reload: Cost = Cost(2.518, 2.547)
+    lease: Cost = Cost(0.123, 0.045)
+    seal: Cost = Cost(0.024, 0.021)
     row_bytes: Mapping[str, float] = field(
         default_factory=lambda: {
-            "api_keys": 424,
-            "audit_log": 652,
-            "default_tag_versions": 187,
-            "groups": 522,
-            "policies": 529,
-            "policy_attachments": 637,
-            "resources": 590,
-            "tenants": 379,
+            "api_keys": 396,
+            "audit_log": 690,
+            "default_tag_versions": 164,
+            "groups": 431,
+            "policies": 483,
+            "policy_attachments": 542,
+            "resources": 522,
+            "tenants": 307,
         }
     )

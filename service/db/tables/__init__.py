@@ -24,10 +24,12 @@ from service.db.tables.identity import (
 from service.db.tables.platform import (
     OF_NO_TENANT,
     OPEN_OPERATION,
+    WITHOUT_SEQUENCE,
     applied_tags,
     audit_checkpoints,
     audit_head,
     audit_log,
+    entries_without_sequence,
     executors,
     idempotency_keys,
     open_operations,
@@ -105,3 +107,4 @@ def complete_for_postgresql() -> None:
     open_operations.dialect_options["postgresql"]["where"] = OPEN_OPERATION
     pending_requests.dialect_options["postgresql"]["where"] = PENDING_REQUEST
     organization_entries.dialect_options["postgresql"]["where"] = OF_NO_TENANT
+    entries_without_sequence.dialect_options["postgresql"]["where"] = WITHOUT_SEQUENCE

@@ -82,12 +82,9 @@ audit_log = Table(
     Index("ix_audit_log_sequence", "sequence"),
 )
 
-entries_without_sequence = Index(
-    "ix_audit_log_without_sequence",
-    audit_log.c.id,
-    sqlite_where=text("sequence IS NULL"),
-    postgresql_where=text("sequence IS NULL"),
-)
+WITHOUT_SEQUENCE = text("sequence IS NULL")
+
+entries_without_sequence = Index("ix_audit_log_without_sequence", audit_log.c.id, sqlite_where=WITHOUT_SEQUENCE)
 
 OF_NO_TENANT = text("tenant_id IS NULL")
 
