@@ -12,6 +12,7 @@ from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.routes import UndoCleared
 from tui.state import contexts
+from tui.state.context_state import credential_words
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form, show_until_saved
@@ -149,7 +150,7 @@ class Contexts(ListScreen):
             return
         name = str(record["name"])
         kinds = self.workspace.connection.config.contexts[name].credentials.kinds
-        labels = [contexts.credential_words(kind) for kind in kinds]
+        labels = [credential_words(kind) for kind in kinds]
         facts = [
             ("Context", name),
             ("Endpoint", self._endpoint(record)),
@@ -202,4 +203,4 @@ def _require_name(name: str) -> str | None:
 
 def _credential(record: Record) -> str:
     ended = "session ended" if record.get("ended") else ""
-    return ended or contexts.credential_words(str(record["credential"]), bool(record["local"]))
+    return ended or credential_words(str(record["credential"]), bool(record["local"]))

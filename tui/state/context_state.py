@@ -80,6 +80,11 @@ CANNOT_START = frozenset({"FILE_REFUSED", "FOLDER_REFUSED", "FOLDER_UNUSABLE"})
 """Local errors that prevent the start of the local platform. No request was sent."""
 
 
+def credential_words(kind: str, local: bool = False) -> str:
+    """Return a credential kind in words."""
+    return {"session": "session", "api_key": "API key"}.get(kind, "automatic sign-in" if local else "not signed in")
+
+
 class Requests(Protocol):
     """Sends calls in the context in use. Errors are raised, and update the state of the connection."""
 
@@ -263,6 +268,8 @@ class ContextState(ContextRequests):
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
             self.tenant_id = self._memory.recent[0]
+        self.first_run = self._first_run and self.endpoint.startswith("unix:") and connection.is_local
+        """Whether this is the first run, with a local platform."""
         self.read_only = ""
         if self._read_only_flag:
             self.read_only = "frost was started with --read-only"
@@ -285,11 +292,6 @@ class ContextState(ContextRequests):
     def tenant(self) -> Record | None:
         """The tenant in use, if it is loaded."""
         return self.find(self.tenant_id)
-
-    @property
-    def first_run(self) -> bool:
-        """Whether this is the first run, with a local platform."""
-        return self._first_run and self.endpoint.startswith("unix:") and self.connection.is_local
 
     @property
     def recent(self) -> list[str]:
