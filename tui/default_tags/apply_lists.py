@@ -26,8 +26,7 @@ from tui.default_tags.apply_text import (
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
-from tui.state.list_store import Rows
-from tui.state.refresh import RUNS
+from tui.state.list_store import RUNS, Rows
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones

@@ -26,6 +26,8 @@ REST_SECONDS = 0.12
 LOGS = ("activity", "activity of", "organization activity")
 """Lists that only grow. The newest entries are read; the limit doubles on request."""
 NEWEST = 400
+RUNS = "apply runs"
+"""The list of a tenant's recent applies of default tags."""
 OF_THE_PLATFORM = ("catalogue", "own keys", "sessions")
 """Lists that are the same for all tenants."""
 

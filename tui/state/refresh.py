@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from client.operations import COALESCE_SECONDS, REREAD_SECONDS
 from tui.state.event_stream import EventStreams, Spawn, Subscription
-from tui.state.list_store import SingleFlight
+from tui.state.list_store import RUNS, SingleFlight
 
 if TYPE_CHECKING:
     from client.transport.events import Signal
 
-RUNS = "apply runs"
-"""The list of a tenant's recent applies of default tags."""
 TENANT = "tenant"
 """The resource type of a tenant and of its provisioning."""
 APPLY = "tenant_default_tags"

@@ -18,10 +18,10 @@ from tui.state import contexts
 from tui.state.context_state import ContextState
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import Applies, Provisioning
-from tui.state.list_store import Collections
+from tui.state.list_store import RUNS, Collections
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, remembered
-from tui.state.refresh import APPLY, REFRESH, RUNS, TENANT, Refresh
+from tui.state.refresh import APPLY, REFRESH, TENANT, Refresh
 
 if TYPE_CHECKING:
     from client.connection import Connection
