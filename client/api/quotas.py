@@ -9,6 +9,7 @@ from client.transport.call import (
     Call,
     Model,
     Request,
+    malformed_response,
     member_record,
     new_idempotency_key,
     page_query,
@@ -16,7 +17,6 @@ from client.transport.call import (
     record,
     records,
 )
-from client.transport.responses import malformed_response
 
 if TYPE_CHECKING:
     from client.models.quotas import Figures, OrganizationQuota, Quota, QuotaRequest, Report

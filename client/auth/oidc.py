@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from client.config.reader import Config, Context
     from client.models.account import CliConfig
     from client.transport.call import Credential as Signing
-    from client.transport.responses import Reply
+    from client.transport.call import Reply
 
 
 _SCOPES = ("openid", "profile", "email", "offline_access")

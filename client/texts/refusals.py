@@ -11,7 +11,7 @@ from client.errors import Exit, FrostError
 from client.tables.columns import parse_time, time_text
 from client.tables.iam import rule_text
 from client.text import safe
-from client.transport.responses import NOT_LISTENING
+from client.transport.call import NOT_LISTENING
 
 _REASON_CELLS = 600
 _LABELS = {

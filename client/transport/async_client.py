@@ -18,10 +18,13 @@ from client import times
 from client.errors import FrostError
 from client.text import safe
 from client.transport.call import (
+    NOT_LISTENING,
     Call,
     Change,
     ConnectionProtocol,
     Credential,
+    NoResponse,
+    Reply,
     Request,
     Versioned,
     cursors,
@@ -47,7 +50,6 @@ from client.transport.exchange import (
     exchange,
     log_entry,
 )
-from client.transport.responses import NOT_LISTENING, NoResponse, Reply
 
 T = TypeVar("T")
 

@@ -17,7 +17,19 @@ from typing import Any, TypeVar, cast
 from client import times
 from client.errors import FrostError
 from client.text import safe
-from client.transport.call import Call, Change, ConnectionProtocol, Request, Versioned, cursors, next_cursor, read_json
+from client.transport.call import (
+    NOT_LISTENING,
+    Call,
+    Change,
+    ConnectionProtocol,
+    NoResponse,
+    Reply,
+    Request,
+    Versioned,
+    cursors,
+    next_cursor,
+    read_json,
+)
 from client.transport.endpoint import (
     ANSWER_BYTES,
     CONNECT_SECONDS,
@@ -40,7 +52,7 @@ from client.transport.exchange import (
     exchange,
     log_entry,
 )
-from client.transport.responses import NOT_LISTENING, NoResponse, Reply, connection_error
+from client.transport.responses import connection_error
 
 T = TypeVar("T")
 

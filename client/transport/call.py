@@ -1,4 +1,4 @@
-"""API calls: requests and credentials as data, and the interpretation of their responses.
+"""API calls: requests, responses and credentials as data, and the interpretation of responses.
 
 Also escapes the segments of paths and redacts secrets.
 """
@@ -17,12 +17,13 @@ from urllib.parse import quote
 from client.errors import FrostError, usage
 from client.text import safe
 from client.transport.endpoint import Endpoint
-from client.transport.responses import Reply, malformed_response
 
 if TYPE_CHECKING:
     from client.models.base import Wire
 
 
+BAD_ANSWER = "BAD_ANSWER"
+"""Code of a response that does not match the API."""
 # Patterns are compiled on first use: most commands do not need them.
 _FORMS = r"\b(fmk_[A-Za-z0-9]{0,4}|eyJ)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
 _LABELLED = (
@@ -81,6 +82,44 @@ class Request(NamedTuple):
     idempotency_key: str | None = None
 
 
+class Reply(NamedTuple):
+    """A response. Header names are lower case; `seconds` is the duration of the exchange."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    seconds: float = 0.0
+
+    @property
+    def request_id(self) -> str:
+        return safe(self.headers.get("x-request-id", ""), 64)
+
+    @property
+    def changed(self) -> bool:
+        """Return whether a write changed the resource; true unless the response denies it."""
+        return self.headers.get("x-frost-changed", "").lower() != "false"
+
+    @property
+    def version(self) -> int | None:
+        """Return the version for `If-Match` of a later write; None if the response has none."""
+        tag = self.headers.get("etag", "").strip()
+        number = tag[1:-1] if len(tag) > 2 and tag[0] == tag[-1] == '"' else ""
+        return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else None
+
+
+NOT_LISTENING = "NOT_LISTENING"
+"""Code of a NoResponse if a unix socket does not accept connections. The local platform can then be started."""
+
+
+class NoResponse(NamedTuple):
+    """A failed exchange, returned instead of a Reply. `retryable`: whether a retry may help."""
+
+    reason: str
+    seconds: float
+    retryable: bool = True
+    code: str = "UNREACHABLE"
+
+
 def path(template: str, *segments: str) -> str:
     """Replace each `{}` of `template` by a percent-encoded segment.
 
@@ -97,6 +136,19 @@ def _segment(text: str) -> str:
     if text in (".", "..") or any(mark in text for mark in "/\\%") or not text.isprintable() or len(text) > 200:
         raise usage(f"{safe(text, 80)!r} is not an id: it contains path characters or is too long")
     return quote(text, safe="")
+
+
+def malformed_response(
+    reason: str, reply: Reply | None = None, *, hint: str = "check api_endpoint: frost config show"
+) -> FrostError:
+    """Return the error for a successful response that does not match the API."""
+    return FrostError(
+        reason,
+        code=BAD_ANSWER,
+        hint=hint,
+        request_id=reply.request_id if reply is not None else "",
+        status=reply.status if reply is not None else 0,
+    )
 
 
 def new_idempotency_key() -> str:

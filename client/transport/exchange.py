@@ -14,17 +14,9 @@ from urllib.parse import urlencode
 from client import __version__
 from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
-from client.transport.call import Credential, Request, redact
+from client.transport.call import Credential, NoResponse, Reply, Request, redact
 from client.transport.endpoint import TOTAL_SECONDS, Endpoint
-from client.transport.responses import (
-    NoResponse,
-    Reply,
-    connection_error,
-    redirect_error,
-    refusal,
-    retry_after,
-    retry_delay,
-)
+from client.transport.responses import connection_error, redirect_error, refusal, retry_after, retry_delay
 
 USER_AGENT = f"frost/{__version__}"
 REFRESH_MARGIN = 60

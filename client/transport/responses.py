@@ -1,20 +1,20 @@
-"""Responses as data, and errors: read envelopes and rate limits, choose exit codes."""
+"""Errors of responses: read envelopes and rate limits, choose exit codes."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from client.errors import Exit, FrostError
 from client.text import safe
 
 if TYPE_CHECKING:
+    from client.transport.call import NoResponse, Reply
     from client.transport.endpoint import Endpoint
 
-BAD_ANSWER = "BAD_ANSWER"
 MESSAGE_CELLS = 1000
 """Longer messages are truncated."""
 
@@ -69,44 +69,6 @@ _LONGEST_WAIT = 30.0
 _MAX_SECONDS = 10 * 365 * 86400
 MAX_RETRY_AFTER_SECONDS = 120.0
 """The client does not wait longer than this for a retry; the error shows when to try again."""
-
-
-class Reply(NamedTuple):
-    """A response. Header names are lower case; `seconds` is the duration of the exchange."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    seconds: float = 0.0
-
-    @property
-    def request_id(self) -> str:
-        return safe(self.headers.get("x-request-id", ""), 64)
-
-    @property
-    def changed(self) -> bool:
-        """Return whether a write changed the resource; true unless the response denies it."""
-        return self.headers.get("x-frost-changed", "").lower() != "false"
-
-    @property
-    def version(self) -> int | None:
-        """Return the version for `If-Match` of a later write; None if the response has none."""
-        tag = self.headers.get("etag", "").strip()
-        number = tag[1:-1] if len(tag) > 2 and tag[0] == tag[-1] == '"' else ""
-        return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else None
-
-
-NOT_LISTENING = "NOT_LISTENING"
-"""Code of a NoResponse if a unix socket does not accept connections. The local platform can then be started."""
-
-
-class NoResponse(NamedTuple):
-    """A failed exchange, returned instead of a Reply. `retryable`: whether a retry may help."""
-
-    reason: str
-    seconds: float
-    retryable: bool = True
-    code: str = "UNREACHABLE"
 
 
 def refusal(reply: Reply, path: str) -> FrostError:
@@ -185,19 +147,6 @@ def redirect_error(reply: Reply) -> FrostError:
         hint="check api_endpoint: frost config show",
         request_id=reply.request_id,
         status=reply.status,
-    )
-
-
-def malformed_response(
-    reason: str, reply: Reply | None = None, *, hint: str = "check api_endpoint: frost config show"
-) -> FrostError:
-    """Return the error for a successful response that does not match the API."""
-    return FrostError(
-        reason,
-        code=BAD_ANSWER,
-        hint=hint,
-        request_id=reply.request_id if reply is not None else "",
-        status=reply.status if reply is not None else 0,
     )
 
 

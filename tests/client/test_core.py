@@ -13,10 +13,9 @@ from client.api import account, groups, operations, platform, policies, tenants
 from client.auth import oidc
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
-from client.transport.call import Request, path, redact
+from client.transport.call import NoResponse, Reply, Request, path, redact
 from client.transport.endpoint import Endpoint
 from client.transport.exchange import NeedCredential, RequestLogEntry, Send, Steps, exchange
-from client.transport.responses import NoResponse, Reply
 from tests.client.wire import session
 
 HERE = Endpoint.parse("unix:/tmp/api.sock")

@@ -14,7 +14,7 @@ from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.iam.editor import request
 from tui.iam.editor.screen import PolicyEditor
-from tui.state.limits import Limits
+from tui.state.context_state import Limits
 
 POLICY = "deployments"
 """A policy of the demo world with an allow, a limited allow and a deny."""

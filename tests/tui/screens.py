@@ -18,7 +18,7 @@ from tui.launch import Launch
 from tui.shell.app import FrostApp
 from tui.shell.list_screen import ListScreen
 from tui.state import preferences
-from tui.state.limits import Limits
+from tui.state.context_state import Limits
 from tui.widgets.dialog import Confirm
 from tui.widgets.record_table import RecordTable
 

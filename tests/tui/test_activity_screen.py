@@ -12,7 +12,7 @@ from tests.tui.screens import BOTH_SIZES, Ui, opened, signed_in
 from tui.activity.screen import facts_of, label, of_entry
 from tui.shell.bars import Footer
 from tui.shell.command_line import candidates
-from tui.state.limits import Limits
+from tui.state.context_state import Limits
 from tui.widgets.record_table import RecordTable
 
 

@@ -10,7 +10,7 @@ from client.api import policies as policy_calls
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.editing import Edit, Editing, document, editing, hung, policies, rule, stored
-from tui.state.limits import Limits
+from tui.state.context_state import Limits
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,9 @@ from client.operations import REREAD_SECONDS
 from client.tables.columns import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.state import contexts, loaders
+from tui.state import loaders
 from tui.state.context_state import BACKOFF
+from tui.state.workspace import config_changes
 
 
 async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:
@@ -30,7 +31,7 @@ async def test_changes_of_the_config_file_are_noticed(tmp_path: Path) -> None:
     file, seen = tmp_path / "config.yaml", asyncio.Event()
 
     async def watch() -> None:
-        async for _ in contexts.config_changes(str(file), 0.01):
+        async for _ in config_changes(str(file), 0.01):
             seen.set()
 
     async def unchanged() -> None:

@@ -25,8 +25,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, SignInRequired
 from tui.state import contexts
-from tui.state.context_state import MAY_CREATE
-from tui.state.contexts import credential_words
+from tui.state.context_state import MAY_CREATE, credential_words
 from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint

@@ -12,6 +12,7 @@ from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.routes import UndoCleared
 from tui.state import contexts
+from tui.state.context_state import credential_words
 from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
@@ -150,7 +151,7 @@ class Contexts(ListScreen[Record]):
             return
         name = str(record["name"])
         kinds = self.workspace.connection.config.contexts[name].credentials.kinds
-        labels = [contexts.credential_words(kind) for kind in kinds]
+        labels = [credential_words(kind) for kind in kinds]
         facts = [
             ("Context", name),
             ("Endpoint", self._endpoint(record)),
@@ -203,4 +204,4 @@ def _require_name(name: str) -> str | None:
 
 def _credential(record: Record) -> str:
     ended = "session ended" if record.get("ended") else ""
-    return ended or contexts.credential_words(str(record["credential"]), bool(record["local"]))
+    return ended or credential_words(str(record["credential"]), bool(record["local"]))

@@ -26,8 +26,8 @@ from tui.default_tags.apply_text import (
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
-from tui.state.list_store import RecordList
-from tui.state.refresh import RUNS, Change, Topic
+from tui.state.list_store import RUNS, RecordList
+from tui.state.refresh import Change, Topic
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones

@@ -22,8 +22,8 @@ from tui.default_tags.dialogs import ListingConfirm
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
-from tui.state.list_store import RecordList
-from tui.state.refresh import RUNS, Change, ListChanged, Topic
+from tui.state.list_store import RUNS, RecordList
+from tui.state.refresh import Change, ListChanged, Topic
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.picker import Entry, Menu

@@ -9,8 +9,6 @@ from client.api import groups as group_calls
 from client.tables.columns import Column, Record, time_text
 from client.tables.iam import GROUP, MEMBER
 from client.texts.effects import counted
-from tui.iam import changes
-from tui.iam.pickers import pick_policies
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
@@ -69,6 +67,8 @@ class Groups(RemoteListScreen[Record]):
             self.post_message(Navigate("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
 
     async def do_create(self, argument: str = "") -> None:
+        from tui.iam import changes
+
         tenant_id = self.tenant_id
 
         async def save(values: Mapping[str, str]) -> None:
@@ -83,6 +83,8 @@ class Groups(RemoteListScreen[Record]):
         await changes.show_form(self, "New group", {"name": argument}, save, creates="group")
 
     async def do_edit(self) -> None:
+        from tui.iam import changes
+
         group, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
         if group is not None:
             await changes.edit_texts(
@@ -97,10 +99,15 @@ class Groups(RemoteListScreen[Record]):
             )
 
     async def do_add(self) -> None:
+        from tui.iam import changes
+
         if self.record is not None:
             await changes.add_members(self, self.record)
 
     async def do_attach(self) -> None:
+        from tui.iam import changes
+        from tui.iam.pickers import pick_policies
+
         group = self.record
         if group is None:
             return
@@ -110,6 +117,9 @@ class Groups(RemoteListScreen[Record]):
             await changes.attach(self, policy, [as_attachee(group)])
 
     async def do_detach(self) -> None:
+        from tui.iam import changes
+        from tui.iam.pickers import pick_policies
+
         group = self.record
         if group is None:
             return
@@ -119,6 +129,8 @@ class Groups(RemoteListScreen[Record]):
             await changes.detach(self, policy, [as_attachee(group)])
 
     async def do_delete(self) -> None:
+        from tui.iam import changes
+
         group, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
         if group is not None:
             await changes.delete(
@@ -204,9 +216,13 @@ class Members(ChildListScreen[Record]):
             self.post_message(Navigate("access", Subject(self.tenant_id, str(member["key"]), name)))
 
     async def do_add(self) -> None:
+        from tui.iam import changes
+
         await changes.add_members(self, self.group)
 
     async def do_remove(self) -> None:
+        from tui.iam import changes
+
         members = self.table.selected_records
         if members:
             await changes.remove_members(self, self.group, members)

@@ -11,8 +11,6 @@ from client.errors import FrostError
 from client.tables.columns import Column, Record, kind_and_id, time_text
 from client.tables.iam import ATTACHMENT, POLICY, VERSION
 from client.texts.effects import counted
-from tui.iam import changes
-from tui.iam.pickers import pick_attachees
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
@@ -113,6 +111,9 @@ class Policies(RemoteListScreen[Record]):
             self.post_message(Navigate(screen, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
 
     async def do_attach(self) -> None:
+        from tui.iam import changes
+        from tui.iam.pickers import pick_attachees
+
         policy = self.record
         if policy is not None:
             attachees = await pick_attachees(self, policy)
@@ -120,6 +121,8 @@ class Policies(RemoteListScreen[Record]):
                 await changes.attach(self, policy, attachees)
 
     async def do_rename(self) -> None:
+        from tui.iam import changes
+
         policy, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
         if policy is not None:
             await changes.edit_texts(
@@ -134,6 +137,8 @@ class Policies(RemoteListScreen[Record]):
             )
 
     async def do_delete(self) -> None:
+        from tui.iam import changes
+
         policy, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
         if policy is None:
             return
@@ -215,11 +220,16 @@ class Attachments(ChildListScreen[Record]):
             self.post_message(Navigate("access", Subject(self.tenant_id, str(record["key"]), name)))
 
     async def do_attach(self) -> None:
+        from tui.iam import changes
+        from tui.iam.pickers import pick_attachees
+
         attachees = await pick_attachees(self, self.policy)
         if attachees:
             await changes.attach(self, self.policy, attachees)
 
     async def do_detach(self) -> None:
+        from tui.iam import changes
+
         attachees = self.table.selected_records
         if attachees:
             await changes.detach(self, self.policy, attachees)
@@ -284,6 +294,8 @@ class Versions(ChildListScreen[Record]):
         self.app.push_screen(Difference(title, document_text(old["document"]), text, coverage["targets"][0]))
 
     async def do_roll_back(self) -> None:
+        from tui.iam import changes
+
         old, new, tenant_id = self.record, self.newest, self.tenant_id
         if old is None or new is None:
             return

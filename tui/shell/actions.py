@@ -207,9 +207,12 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
+_BY_SCOPE: dict[str, list[Action]] = {}
+for _action in ACTIONS:
+    _BY_SCOPE.setdefault(_action.scope, []).append(_action)
 
 
 @cache
 def of_scope(*scopes: str) -> Sequence[Action]:
     """Return the actions of these scopes, in the order of the scopes and then of the table."""
-    return tuple(action for scope in scopes for action in ACTIONS if action.scope == scope)
+    return tuple(action for scope in scopes for action in _BY_SCOPE.get(scope, ()))

@@ -26,8 +26,8 @@ from tui.shell.action import load
 from tui.shell.main_screen import MainScreen
 from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
 from tui.state import preferences
+from tui.state.context_state import Limits
 from tui.state.event_stream import Work
-from tui.state.limits import Limits
 from tui.state.notices import Notice, Notices, Severity, seconds
 from tui.state.refresh import Change, Topic
 from tui.state.workspace import Workspace

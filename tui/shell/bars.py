@@ -12,7 +12,7 @@ from textual.widget import Widget
 from client.operations import is_undo
 from client.tables.columns import Record
 from client.text import cut, safe, width
-from tui.state.contexts import credential_words
+from tui.state.context_state import credential_words
 from tui.state.workspace import Workspace
 
 STATUS_SIGNS = {"active": ("●", "$text-success"), "provisioning": ("◐", "$text-warning")}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from client import times
 from client.errors import SESSION_ENDED, Exit, FrostError
+from client.operations import REREAD_SECONDS
 from client.tables.columns import Record
 from tui.state import contexts
-from tui.state.limits import Limits
 from tui.state.preferences import State
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ CANNOT_START = frozenset({"FILE_REFUSED", "FOLDER_REFUSED", "FOLDER_UNUSABLE"})
 """Local errors that prevent the start of the local platform. No request was sent."""
 
 
+def credential_words(kind: str, local: bool = False) -> str:
+    """Return a credential kind in words."""
+    return {"session": "session", "api_key": "API key"}.get(kind, "automatic sign-in" if local else "not signed in")
+
+
 class Requests(Protocol):
     """Sends calls in the context in use. Errors are raised, and update the state of the connection."""
 
@@ -92,6 +97,22 @@ class Requests(Protocol):
 
     def pages(self, call: "Call[list[T]]") -> AsyncIterator[list[T]]:
         """Yield the pages of a list."""
+
+
+@dataclass(slots=True)
+class Limits:
+    """Times in seconds and numbers of records, which tests change."""
+
+    reread_seconds: float = REREAD_SECONDS
+    """Interval between reads of the shown data."""
+    save_seconds: float = 10.0
+    """How long a save of a policy waits for the response."""
+    effect_seconds: float = 4.0
+    """How long a review waits for the effect of a policy."""
+    newest: int = 400
+    """Entries of a log that are read at first. The number doubles on request."""
+    page_size: int | None = None
+    """Records of a page; None for the maximum."""
 
 
 class ContextRequests:
@@ -267,6 +288,8 @@ class ContextState(ContextRequests):
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
             self.tenant_id = self._memory.recent[0]
+        self.first_run = self._first_run and self.endpoint.startswith("unix:") and connection.is_local
+        """Whether this is the first run, with a local platform."""
         self.read_only = ""
         if self._read_only_flag:
             self.read_only = "frost was started with --read-only"
@@ -289,11 +312,6 @@ class ContextState(ContextRequests):
     def tenant(self) -> Record | None:
         """The tenant in use, if it is loaded."""
         return self.find(self.tenant_id)
-
-    @property
-    def first_run(self) -> bool:
-        """Whether this is the first run, with a local platform."""
-        return self._first_run and self.endpoint.startswith("unix:") and self.connection.is_local
 
     @property
     def recent(self) -> list[str]:

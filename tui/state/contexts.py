@@ -3,9 +3,7 @@
 Heavy modules are imported inside functions, after the first frame.
 """
 
-import asyncio
-import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from client.errors import usage
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
-
-LOOK_SECONDS = 2.0
-"""Interval between two `stat` calls on the configuration file."""
 
 
 def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":
@@ -55,11 +50,6 @@ def homely(endpoint: object, environ: Mapping[str, str]) -> str:
     """Return an endpoint for display, with `~` for the home directory in the path of a socket."""
     text, home = str(endpoint), environ.get("HOME", "").rstrip("/")
     return f"unix:~{text.removeprefix(f'unix:{home}')}" if home and text.startswith(f"unix:{home}/") else text
-
-
-def credential_words(kind: str, local: bool = False) -> str:
-    """Return a credential kind in words."""
-    return {"session": "session", "api_key": "API key"}.get(kind, "automatic sign-in" if local else "not signed in")
 
 
 def tenant_source(flag: str | None, environ: Mapping[str, str], connection: "Connection") -> str:
@@ -177,26 +167,3 @@ def endpoint_problem(text: str) -> str | None:
     except FrostError as error:
         return error.message
     return None
-
-
-async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
-    """Yield after each change of the configuration file: written, replaced, created or deleted.
-
-    Args:
-        seconds: The time between two looks at the file.
-    """
-    before = await asyncio.to_thread(_stamp, path)
-    while True:
-        await asyncio.sleep(seconds)
-        now = await asyncio.to_thread(_stamp, path)
-        if now != before:
-            before = now
-            yield
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
-    except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -6,13 +6,13 @@ list of members), so that a late response for another tenant is never shown. Rec
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from client.errors import Exit, FrostError
 from client.tables.columns import record_of
 from client.text import safe
-from tui.state.refresh import SingleFlight
 
 if TYPE_CHECKING:
     from tui.state.context_state import Requests
@@ -25,8 +25,83 @@ REST_SECONDS = 0.12
 """How long the cursor must rest on a record before its lists are read."""
 LOGS = ("activity", "activity of", "organization activity")
 """Lists that only grow. The newest entries are read; the limit doubles on request."""
+RUNS = "apply runs"
+"""The list of a tenant's recent applies of default tags."""
 OF_THE_PLATFORM = ("catalogue", "own keys", "sessions")
 """Lists that are the same for all tenants."""
+
+
+MAX_PAUSE_SECONDS = 5.0
+"""The longest pause before a read that follows another."""
+
+
+class SingleFlight:
+    """Runs `work` in the background. Requests during a run cause one more run after it.
+
+    The pause before that run is as long as the last run took: a slow platform spends at most half of its time on it.
+    An urgent request skips the pause.
+
+    Args:
+        spawn: Starts the background task.
+        name: Names the task.
+        work: Reads once. An exception ends the run and discards the request made during it.
+        rest: Seconds to wait before the first read.
+    """
+
+    def __init__(self, spawn: "Spawn", name: str, work: Callable[[], Awaitable[None]], *, rest: float = 0.0) -> None:
+        self._spawn, self._name, self._work, self._rest = spawn, name, work, rest
+        self._run: object | None = None
+        self._requested = False
+        self._urgent = asyncio.Event()
+
+    @property
+    def running(self) -> bool:
+        """Whether a read runs or is scheduled."""
+        return self._run is not None
+
+    @property
+    def urgent(self) -> bool:
+        """Whether an urgent request arrived since the current read began."""
+        return self._run is not None and self._urgent.is_set()
+
+    def request(self, *, urgent: bool = False) -> None:
+        """Read, or read again after the current read."""
+        if self._run is None:
+            run = self._run = object()
+            self._requested = False
+            self._urgent.clear()
+            self._spawn(self._name, partial(self._repeat, run))
+            return
+        self._requested = True
+        if urgent:
+            self._urgent.set()
+
+    def stop(self) -> None:
+        """Cancel the current read and pending requests."""
+        self._run = None
+        self._spawn(self._name, None)
+
+    async def _repeat(self, run: object) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await self._pause(self._rest)
+            while True:
+                self._requested = False
+                self._urgent.clear()
+                began = loop.time()
+                await self._work()
+                if not self._requested:
+                    return
+                await self._pause(min(loop.time() - began, MAX_PAUSE_SECONDS))
+        finally:
+            if self._run is run:  # else another run has started
+                self._run = None
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._urgent.wait()
 
 
 class Listed(NamedTuple):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from client.api import account, activity, analysis, default_tags, groups, keys, operations, policies, quotas
 from client.tables.columns import Record, kind_and_id
-from tui.state.refresh import RUNS
 
 if TYPE_CHECKING:
     from client.transport.call import Call
@@ -178,7 +177,7 @@ LOADERS: Mapping[str, Load] = {
     "default tags": _default_tags,
     "tag versions": lambda requests, tenant, _: _paged(requests, default_tags.history_page(tenant)),
     "apply preview": _apply_preview,
-    RUNS: _runs,
+    "apply runs": _runs,
     "operation": _operation,
     "activity": lambda requests, tenant, _: _models(requests, activity.page(tenant)),
     "activity of": lambda requests, tenant, target: _models(

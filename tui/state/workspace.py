@@ -6,7 +6,7 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -14,20 +14,23 @@ from typing import TYPE_CHECKING, Any
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from tui.state import contexts
-from tui.state.context_state import ContextState
+from tui.state.context_state import ContextState, Limits
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import Applies, Provisioning
-from tui.state.limits import Limits
-from tui.state.list_store import Collections
+from tui.state.list_store import RUNS, Collections
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, remembered
-from tui.state.refresh import APPLY, RUNS, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
+from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
 
 if TYPE_CHECKING:
     from client.connection import Connection
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
+
+
+LOOK_SECONDS = 2.0
+"""Interval between two `stat` calls on the configuration file."""
 
 
 class Workspace(ContextState):
@@ -131,7 +134,7 @@ class Workspace(ContextState):
 
     async def _watch_config(self) -> None:
         """Follow sign-ins, sign-outs and context changes by other programs."""
-        async for _ in contexts.config_changes(self.connection.config.path):
+        async for _ in config_changes(self.connection.config.path):
             if self.link.state != "signed_out":  # the sign-in dialog is open, and `r` reads the config
                 with suppress(FrostError):  # the file may be incomplete while it is edited
                     await self._reload_config()
@@ -333,3 +336,26 @@ class Workspace(ContextState):
         """Close the event streams and all other connections."""
         self._streams.stop()
         await super().close()
+
+
+async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
+    """Yield after each change of the configuration file: written, replaced, created or deleted.
+
+    Args:
+        seconds: The time between two looks at the file.
+    """
+    before = await asyncio.to_thread(_stamp, path)
+    while True:
+        await asyncio.sleep(seconds)
+        now = await asyncio.to_thread(_stamp, path)
+        if now != before:
+            before = now
+            yield
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size

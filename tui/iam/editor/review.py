@@ -22,8 +22,7 @@ from tui.iam import effects
 from tui.iam.editor import document as formatter
 from tui.iam.editor.lists import Line, LineList
 from tui.iam.effects import difference_lines
-from tui.state.context_state import Requests
-from tui.state.limits import Limits
+from tui.state.context_state import Limits, Requests
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import LineInput
 from tui.widgets.policy_text import document_text, kind_text

@@ -18,8 +18,7 @@ from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import rule_name
 from tui.iam.editor.review import Comparison, Review, compared_texts
 from tui.shell.keymap import Keys
-from tui.state.context_state import Requests
-from tui.state.limits import Limits
+from tui.state.context_state import Limits, Requests
 from tui.state.notices import Severity
 from tui.widgets.picker import Entry, Menu
 from tui.widgets.policy_text import kind_text
