@@ -15,7 +15,6 @@ from service.db.engine import Database
 from tests.homes import Answer
 from tests.service.access import KEYS, Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
-from tests.service.audited import trace
 from tests.service.planned import until
 from tests.service.queries import fetch
 from tests.service.running import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
@@ -307,14 +306,3 @@ def test_a_repeated_creation_names_the_key_and_makes_no_other(platform: Running)
     assert code(create(platform, "compute:write", name="once", headers=headers)) == (409, "IDEMPOTENCY_KEY_REUSED")
     names = [key["name"] for key in platform.get(keys_of(), as_=OWNER).json()["apiKeys"]]
     assert names.count("once") == 1
-
-
-def test_a_refused_creation_is_audited_and_stores_nothing(platform: Running, platform_database: Database) -> None:
-    platform.renew_sessions()
-    before = platform.get(keys_of(), as_=VIEWER).json()
-    request_id, headers = trace()
-    create(platform, "compute:write", person=VIEWER, headers=headers)
-    assert platform.get(keys_of(), as_=VIEWER).json() == before
-    [entry] = fetch(platform_database, select(tables.audit_log).where(tables.audit_log.c.request_id == request_id))
-    assert (entry.operation, entry.outcome) == ("api_key.create", "refused")
-    assert entry.details["code"] == "SCOPE_EXCEEDS_AUTHOR"

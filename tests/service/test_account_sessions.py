@@ -9,11 +9,10 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from service.db.engine import Database
-from service.db.tables import api_keys, audit_log, memberships, users
+from service.db.tables import audit_log, memberships, users
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
-from tests.service.audited import full_log
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.queries import execute, fetch
 from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, DEVICE_GRANT, MEMBER, OWNER, VIEWER, WEB_SHOP, Running
@@ -155,13 +154,3 @@ def test_the_last_owner_with_other_members_stays(platform: Running, platform_dat
     others = memberships.c.organization_id != AURORA, memberships.c.user_id != id_of(BOREALIS_OWNER)
     execute(platform_database, delete(memberships).where(*others))
     assert delete_account(platform, BOREALIS_OWNER).status == 200
-
-
-def test_nothing_ends_when_the_audit_log_cannot_be_written(platform: Running, platform_database: Database) -> None:
-    token = platform.sign_in(VIEWER)
-    with full_log(platform_database):
-        for method, path in (("DELETE", "/api/v1/me"), ("POST", END_ALL)):
-            assert with_token(platform, token, method, path).status == 500
-            assert with_token(platform, token).status == 200
-    revoked = select(api_keys.c.id).join(users).where(users.c.email == VIEWER, api_keys.c.revoked_at.is_not(None))
-    assert fetch(platform_database, revoked) == []

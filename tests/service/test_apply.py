@@ -137,16 +137,6 @@ def test_the_result_lists_the_kinds_that_are_covered_or_skipped(tagged: Tagged) 
     assert all(row["tags"] == {} for row in with_a_limit)
 
 
-@pytest.mark.slow
-def test_a_state_that_takes_no_tags_fails_only_what_lacks_some(tagged: Tagged) -> None:
-    for kind in ("instance", "volume", "load_balancer", "public_ip", "scale_group", "certificate"):
-        for state in kinds()[kind].states:
-            lacks, whole = tagged.resource(kind, state=state), tagged.resource(kind, state=state, tags=DEFAULTS)
-            failed = reasons(tagged.applied()["failures"])
-            assert failed == ({lacks: "invalid_state"} if state in kinds()[kind].refuses_tags else {})
-            execute(tagged.database, delete(resources).where(resources.c.id.in_([lacks, whole])))
-
-
 def test_lists_are_cut_at_200_and_counts_are_not(tagged: Tagged) -> None:
     tagged.size = 90
     tagged.many(201, state="building")
@@ -356,18 +346,6 @@ def test_an_undo_skips_resources_that_changed_or_are_gone_and_repeats_failed_one
     tagged.change(busy, state="running")
     assert tagged.undone(run_id)["summary"]["updated"] == 1
     assert tagged.tags(busy) == {}
-
-
-def test_an_undo_of_many_in_small_batches(tagged: Tagged) -> None:
-    every_sort(tagged, 3)
-    before = tagged.all_rows()
-    run_id = tagged.planned()
-    tagged.carried(run_id)
-    updated = len(tagged.remembered(run_id))
-    tagged.size = 2
-    assert tagged.undone(run_id)["summary"] == counts(updated, updated)
-    after = tagged.all_rows()
-    assert {key: row["tags"] for key, row in after.items()} == {key: row["tags"] for key, row in before.items()}
 
 
 def planned_at(tagged: Tagged, minute: int, tags: dict[str, str] = DEFAULTS, undoes: str | None = None) -> str:

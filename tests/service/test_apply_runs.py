@@ -153,24 +153,6 @@ def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> Non
     assert start_together(*[platform] * 20)["status"] == "completed"
 
 
-@pytest.mark.slow
-def test_two_processes_start_one_run_between_them(cluster_pair: tuple[Running, Running]) -> None:
-    cluster_pair[1].token(OWNER)
-    for turn in range(2):
-        put(cluster_pair[0], {"env": "prod", "pair": f"x{turn}"})
-        assert start_together(*cluster_pair)["status"] == "completed"
-
-
-@pytest.mark.slow
-def test_two_tenants_apply_at_the_same_time(platform: Running) -> None:
-    for tenant in (WEB_SHOP, STAGING):
-        put(platform, {"env": "prod", "both": "x"}, tenant)
-    ids = {tenant: ask(platform, "apply", tenant=tenant).json()["runId"] for tenant in (WEB_SHOP, STAGING)}
-    until(lambda: all(operation(platform, ids[tenant], tenant)["status"] == "running" for tenant in ids), 20)
-    for tenant, run_id in ids.items():
-        assert ended(platform, run_id, tenant)["status"] == "completed"
-
-
 def test_an_apply_needs_valid_tags_and_a_provisioned_tenant(platform: Running, platform_database: Database) -> None:
     put(platform, {})
     assert code(ask(platform, "apply")) == (400, "NOTHING_TO_APPLY")
@@ -294,12 +276,3 @@ def test_an_apply_takes_no_body_or_an_empty_object(platform: Running) -> None:
             answer = platform.request("POST", path, typed, content)
             assert (code(answer), details(answer)["reason"]) == ((400, "INVALID_INPUT"), reason)
     assert runs(platform, STAGING) == before
-
-
-def test_the_description_of_an_apply_explains_its_counts(platform: Running) -> None:
-    paths = platform.get("/api/openapi.json").json()["paths"]
-    apply = paths["/api/v1/tenants/{tenant_id}/default-tags/apply"]["post"]
-    words = " ".join(apply["description"].split())
-    for part in ("`examined` is the sum of", "could not be listed", "adds 1 to `failed`", "empty `resourceId`"):
-        assert part in words
-    assert apply["requestBody"]["required"] is False

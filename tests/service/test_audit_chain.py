@@ -1,6 +1,5 @@
 """The audit log as a chain: changes behind the platform's back are detected, and nothing else."""
 
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Executable, delete, insert, select, text, update
+from sqlalchemy import Executable, delete, insert, select, update
 
 from service.app import open_platform
 from service.audit import chain
@@ -20,7 +19,7 @@ from service.audit.segments import export_segment
 from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, verify
 from service.db import migrate
 from service.db.engine import Database
-from service.db.tables import audit_head, audit_log, platform_state
+from service.db.tables import audit_head, audit_log
 from service.settings import from_arguments
 from tests.service.audited import (
     KEY,
@@ -173,48 +172,6 @@ def chained(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) ->
     """One database for all examples."""
     with closing(audited(new_database_url(request.param, True))) as opened:
         yield opened
-
-
-def test_writers_at_once_make_one_chain(database_url: str) -> None:
-    """Each has an engine of its own, as another process has."""
-    writers = [audited(database_url) for _ in range(4)]
-
-    def change(number: int) -> None:
-        for turn in range(10):
-            write_entry(writers[number], f"{number}:{turn}")
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(change, range(4)))
-    result = verdict(writers[0])
-    assert (result.entries, result.fault) == (40, None)
-    for writer in writers:
-        writer.close()
-
-
-def test_changes_that_wait_for_rows_of_each_other_do_not_deadlock(new_database_url: NewDatabaseUrl) -> None:
-    """One records its entry before it takes a row that the other holds: both take the head at their ends."""
-    database = audited(new_database_url("postgresql", True))
-    execute(database, insert(platform_state).values(name="row", value=""))
-    held = threading.Event()
-    row = select(platform_state).where(platform_state.c.name == "row").with_for_update()
-
-    def hold_first() -> None:
-        with database.write() as connection:
-            connection.execute(row)
-            held.set()
-            record(connection, "holds")
-
-    with ThreadPoolExecutor(1) as thread:
-        with database.write() as connection:
-            record(connection, "records")
-            holding = thread.submit(hold_first)
-            held.wait(60)
-            connection.execute(text("SET LOCAL lock_timeout = '5s'"))
-            connection.execute(row)
-        holding.result()
-    result = verdict(database)
-    assert (result.entries, result.fault) == (2, None)
-    database.close()
 
 
 def test_a_log_is_verified_as_of_one_moment_while_others_write(log: Database) -> None:

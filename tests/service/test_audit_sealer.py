@@ -21,7 +21,6 @@ from service.db.tables import audit_head, audit_log
 from tests.service.audited import KEY, NOW, SECRET, append_as_before, audited, record, seal, verdict, write_entry
 from tests.service.planned import until
 from tests.service.queries import execute, fetch, fetch_scalars
-from tests.service.running import OWNER, STAGING, Running
 
 NEVER = 3_600.0
 
@@ -383,29 +382,3 @@ def test_an_old_chain_is_numbered_in_batches(database: Database, monkeypatch: py
         pass
     assert targets(database) == [*map(str, range(10)), "new"]
     assert counts(database)[2] is None
-
-
-@pytest.mark.slow
-def test_a_killed_platform_loses_no_entry(url: str) -> None:
-    renamed = list[str]()
-    with Running(url) as platform:
-        platform.token(OWNER)
-
-        def rename(name: str) -> None:
-            path = f"/api/v1/tenants/{STAGING}"
-            if platform.ask("PATCH", path, as_=OWNER, body={"displayName": name}).status == 200:
-                renamed.append(name)
-
-        for turn in range(3):
-            with ThreadPoolExecutor(4) as threads:
-                done = [threads.submit(rename, f"{turn} {number}") for number in range(40)]
-                until(lambda before=len(renamed): len(renamed) > before + 5)  # type: ignore[misc]
-                platform.kill()
-            assert [one.exception() for one in done if one.exception()] or len(renamed)
-            platform.start()
-        until(lambda: platform.get("/api/v1/platform/audit/verify").json()["unsealed"] == 0)
-        assert platform.get("/api/v1/platform/audit/verify").json()["ok"]
-        with closing(Database(url)) as database:
-            query = select(audit_log.c.details).where(audit_log.c.operation == "tenant.rename")
-            logged = repr(fetch_scalars(database, query))
-    assert all(repr(name) in logged for name in renamed)

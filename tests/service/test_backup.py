@@ -3,15 +3,12 @@
 import io
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -23,7 +20,6 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from service.app import open_platform
-from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants
 from service.operator import backup_archive
@@ -426,11 +422,6 @@ def end_process(monkeypatch: pytest.MonkeyPatch, function: str, calls: int) -> N
     monkeypatch.setattr("service.operator.restore.finish_interrupted_restore", clean)
 
 
-def is_migrated(url: str) -> bool:
-    with closing(Database(url)) as database:
-        return migrate.stored_revision(database) == migrate.HEAD
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_restore_of_postgresql_is_decided_by_its_transaction(
@@ -456,36 +447,3 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
         assert (key.exists() and key.read_bytes() == secret) is committed
         restore_backup(settings, file, trust=True)
         running.start()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_killed_restore_leaves_the_old_platform_or_the_new_one(
-    kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
-) -> None:
-    """kill -9 at 6 moments: the entry written since the backup is there with its data, or both are not."""
-    with Running(new_database_url(kind, True) if kind == "postgresql" else None, "empty") as running:
-        settings, file = settings_of(running), tmp_path / "backup.tar"
-        running.stop()
-        create_backup(settings, file)
-        arguments = [str(file), "--data-dir", str(running.folder), "--database", running.database_url]
-        command = [sys.executable, "-m", "service.operator.restore", *arguments]
-        began = time.monotonic()
-        subprocess.run(command, check=True, capture_output=True)
-        whole, dice = time.monotonic() - began, random.Random(7)
-        for share in (0.0, *(dice.uniform(0.3, 1.1) for _ in range(5))):
-            change(settings)
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(whole * share)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            # Its transaction on a server ends with it, but not at the same moment.
-            until(lambda: is_migrated(running.database_url), 30)
-            finish_interrupted_restore(settings)
-            assert is_changed(settings) is ("changed since" in values_of(settings, select(tenants.c.display_name)))
-            assert (settings.data_dir / "secret.key").stat().st_size == 32
-            assert not (settings.data_dir / READY).exists()
-            assert not (settings.data_dir / STAGED).exists()
-            restore_backup(settings, file)
-        running.start()
-        assert verified(running)["ok"]

@@ -254,17 +254,6 @@ class Renames:
             return [ended.result() for ended in self._ended]
 
 
-def test_a_stream_of_changes_neither_delays_a_revocation_nor_outlives_it(
-    platform: InThisProcess, database: Database, instance: str, revoked: Revoked
-) -> None:
-    headers, statements, expected = revoked
-    renames = Renames([platform], instance, database, headers)
-    execute(database, *statements)
-    committed = renames.committed()
-    assert renames.refusals() == [expected] * 4
-    assert renames.committed() == committed
-
-
 def test_no_replica_commits_a_change_after_a_revocation(cluster_pair: tuple[Running, Running]) -> None:
     opened = Database(cluster_pair[0].database_url)
     iam, path = Iam(cluster_pair[0]), create(cluster_pair[0])

@@ -16,7 +16,7 @@ from service.settings import from_arguments
 from tests.homes import Answer
 from tests.service.access import code
 from tests.service.planned import until
-from tests.service.running import OWNER, SANDBOX, Executed, Running, exchange, tcp_address
+from tests.service.running import OWNER, Executed, Running, exchange, tcp_address
 
 pytestmark = pytest.mark.slow
 
@@ -84,19 +84,6 @@ def test_the_platform_ends_with_status_0_and_removes_the_socket() -> None:
             # A start closes a folder that others could enter.
             assert mode(running.folder) == 0o700
         assert "Traceback" not in running.log
-
-
-def test_after_kill_9_the_next_start_works_on_the_same_data() -> None:
-    with Executed() as running:
-        token = running.token(OWNER)
-        files = [running.folder / name for name in ("secret.key", "issuer.jwk")]
-        contents = [file.read_bytes() for file in files]
-        running.kill()
-        assert running.socket.exists()
-        running.start()
-        assert [file.read_bytes() for file in files] == contents
-        answer = running.request("GET", f"/api/v1/tenants/{SANDBOX}", {"Authorization": f"Bearer {token}"})
-        assert answer.json()["status"] == "provisioning"
 
 
 def test_a_socket_needs_a_free_path_in_a_folder_that_others_cannot_write(tmp_path: Path) -> None:

@@ -273,28 +273,6 @@ def test_a_policy_with_two_paths_counts_until_both_are_detached(iam: Iam, key: K
         assert reads(key) == status
 
 
-def test_constraints_and_targets_count_on_a_real_request(iam: Iam) -> None:
-    here, elsewhere = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}", f"frn:organizations:*:{STAGING}:tenants/*"
-    reading, past = "organizations:tenants:read", {"frn:currentTime": "2020-01-01T00:00:00Z"}
-    for rule, status in (
-        (allow("organizations:*:read"), 200),
-        (allow(reading, targets=(here,)), 200),
-        (allow(reading, targets=(elsewhere,)), 403),
-        (allow(reading, targets=("frn:organizations:fi-hel-1:*:tenants/*",)), 403),
-        (allow("organizations:*", equals={"frn:principalType": "api_key", "frn:tenant": WEB_SHOP}), 200),
-        (allow("organizations:*", equals={"frn:principalType": "user"}), 403),
-        # Over the socket there is no address: unknown never grants.
-        (allow("organizations:*", ipInRange={"frn:sourceIp": ["0.0.0.0/0", "::/0"]}), 403),
-        *((allow("organizations:*", after=past), 200), (allow("organizations:*", before=past), 403)),
-        (allow("organizations:*", notEquals={"frn:resourceTag/env": "prod"}), 200),
-        (allow("organizations:*", equals={"frn:resourceTag/env": "prod"}), 403),
-        (allow("compute:*"), 403),
-    ):
-        key = Key(iam.platform, "organizations:read")
-        assert iam.attach(iam.policy("p", rule), "api_key", key.id).status == 204
-        assert reads(key) == status, rule
-
-
 def test_a_policy_adds_nothing_to_the_scopes_and_the_creator_of_a_key_and_a_deny_wins(iam: Iam, key: Key) -> None:
     everything, body = iam.policy("everything", allow("*")), {"displayName": "Web Shop"}
     for identifier in (key.id, KEYS["former-admin"]):

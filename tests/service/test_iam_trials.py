@@ -1,11 +1,9 @@
 """Simulate, coverage and check of policy documents."""
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from service.catalogue.resource_types import REGIONS
 from service.db import tables
@@ -136,14 +134,6 @@ def test_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
     assert made.status == 201, made
     assert iam.ask("POST", "/iam/simulate", body).status == 200
     assert iam.ask("DELETE", f"/resources/secret/{made.json()['id']}").status == 204
-
-
-def test_the_worlds_are_in_regions_that_exist() -> None:
-    world = Path("service/seed/data")
-    lines = (world / "resources.tsv").read_text().splitlines()
-    place = lines[0].split("\t").index("region")
-    assert {line.split("\t")[place] for line in lines[1:]} <= set(REGIONS)
-    assert set(yaml.safe_load((world / "large.yaml").read_text())["resources"]["regions"]) == set(REGIONS)
 
 
 def test_an_open_target_must_be_covered_whole(iam: Iam) -> None:
