@@ -16,6 +16,7 @@ from tests.service.running import ADMIN, MEMBER, OWNER, REGIONAL, STAGING, VIEWE
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 READING = allow(READ)
 ADDRESS = {"frn:sourceIp": "10.*"}
+NAMED = "/iam/policies?name=one%20of%20two"
 
 
 def reads(key: Key) -> int:
@@ -54,29 +55,22 @@ def test_a_change_keeps_the_other_members_and_a_new_document_has_a_new_author(ia
     assert code(iam.ask("PATCH", path, {})) == (400, "INVALID_INPUT")
 
 
-def test_a_policy_belongs_to_its_tenant(iam: Iam) -> None:
-    """The test of hostile requests names it on every route of another tenant."""
-    policy = iam.policy("p", READING)
-    listed = {one["id"] for one in iam.get("/iam/policies?limit=200")["policies"]}
-    elsewhere = {one["id"] for one in Iam(iam.platform, tenant=STAGING).get("/iam/policies?limit=200")["policies"]}
-    assert (policy in listed, policy in elsewhere) == (True, False)
-    answers = [iam.ask("GET", f"/iam/policies/{policy}/versions/{version}") for version in ("2", "x")]
-    for answer in (*answers, iam.attach(policy, "workload_identity", "x")):
-        assert (answer.status, answer.body) == (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
-
-
-def test_policies_of_one_name_are_found_by_it_in_pages_of_their_own(iam: Iam) -> None:
+def test_policies_of_a_tenant_are_found_by_name_in_pages_of_their_own(iam: Iam) -> None:
+    """The test of hostile requests names a policy on every route of another tenant."""
     policies = [iam.policy("one of two", READING) for _ in range(2)]
     iam.policy("one of three", READING)
-    first = iam.get("/iam/policies?name=one%20of%20two&limit=1")
-    second = iam.get(f"/iam/policies?name=one%20of%20two&limit=1&cursor={first['nextCursor']}")
+    first = iam.get(f"{NAMED}&limit=1")
+    second = iam.get(f"{NAMED}&limit=1&cursor={first['nextCursor']}")
     assert [one["id"] for page in (first, second) for one in page["policies"]] == policies
     assert second["nextCursor"] == ""
-    assert iam.get("/iam/policies?name=One%20of%20two")["policies"] == []
-    elsewhere = iam.ask("GET", f"/iam/policies?limit=1&cursor={first['nextCursor']}")
-    assert code(elsewhere) == (400, "INVALID_CURSOR")
+    for elsewhere in (iam.get("/iam/policies?name=One%20of%20two"), Iam(iam.platform, tenant=STAGING).get(NAMED)):
+        assert elsewhere["policies"] == []
+    assert code(iam.ask("GET", f"/iam/policies?limit=1&cursor={first['nextCursor']}")) == (400, "INVALID_CURSOR")
     for no_name in ("", "%00"):
         assert code(iam.ask("GET", f"/iam/policies?name={no_name}")) == (400, "INVALID_INPUT")
+    answers = [iam.ask("GET", f"/iam/policies/{policies[0]}/versions/{version}") for version in ("2", "x")]
+    for answer in (*answers, iam.attach(policies[0], "workload_identity", "x")):
+        assert (answer.status, answer.body) == (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
 
 
 def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database: Database) -> None:
@@ -91,59 +85,44 @@ def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database:
     assert iam.get(f"/iam/groups/{group}")["policyCount"] == 0
 
 
-@pytest.mark.parametrize(
-    ("sent", "path", "reason"),
-    [
-        ({"rules": [READING]}, "$", "schemaVersion is missing"),
-        (document(allow("compute:instnaces:read")), "$.rules[0].operations[0]", "matches no operation"),
-        (document(allow("*", like=ADDRESS)), '$.rules[0].constraints.like["frn:sourceIp"]', "ipInRange"),
-        ("text", "$", "must be an object"),
-    ],
-)
-def test_an_invalid_document_is_refused_with_its_place(iam: Iam, sent: Any, path: str, reason: str) -> None:
-    for answer in (
-        iam.ask("POST", "/iam/policies", {"name": "p", "document": sent}),
-        iam.ask("POST", "/iam/check", {"documentText": json.dumps(sent)}),
-    ):
-        assert code(answer) == (400, "INVALID_POLICY_DOCUMENT")
-        problem = details(answer)["problems"][0]
-        assert problem["path"] == path
-        assert reason in problem["reason"]
+INVALID: list[tuple[Any, str, str]] = [
+    ({"rules": [READING]}, "$", "schemaVersion is missing"),
+    (document(allow("compute:instnaces:read")), "$.rules[0].operations[0]", "matches no operation"),
+    (document(allow("*", like=ADDRESS)), '$.rules[0].constraints.like["frn:sourceIp"]', "ipInRange"),
+    ("text", "$", "must be an object"),
+]
+INVALID_BODIES = [
+    *(b'{"name":"p","name":"q","document":{}}', b'{"name":"p","document":{},"document":{}}', b"", b"\xff\xfe{}"),
+    *(b'{"name":"p","document":{}} x', b'{"name":NaN,"document":{}}', b'["name","document"]', b'{"name":"p"}'),
+    *(b'{"name":"p" "document":{}}', b'{"name":5,"document":{}}', b'{"document":{"schemaVersion":"1"}}'),
+    b'{"name":"p","document":' + b"[" * 100_000,
+]
 
 
-def test_places_are_those_of_the_document_as_it_was_typed(iam: Iam) -> None:
+def test_an_invalid_document_or_body_around_it_is_refused_with_the_place(iam: Iam) -> None:
+    for sent, path, reason in INVALID:
+        for answer in (
+            iam.ask("POST", "/iam/policies", {"name": "p", "document": sent}),
+            iam.ask("POST", "/iam/check", {"documentText": json.dumps(sent)}),
+        ):
+            assert code(answer) == (400, "INVALID_POLICY_DOCUMENT")
+            problem = details(answer)["problems"][0]
+            assert problem["path"] == path
+            assert reason in problem["reason"]
+    # The place is that in the document as it was typed.
     text = '{\n  "schemaVersion": "1",\n  "rules": [\n    {"access": "deny", "access": "allow"}\n  ]\n}'
-    body = f'{{"name": "p",   "document":  {text}, "description": ""}}'.encode()
-    answer = iam.raw("POST", "/iam/policies", body)
+    answer = iam.raw("POST", "/iam/policies", f'{{"name": "p",   "document":  {text}, "description": ""}}'.encode())
     assert code(answer) == (400, "INVALID_POLICY_DOCUMENT")
     places = [(problem["path"], problem["line"], problem["column"]) for problem in details(answer)["problems"]]
     assert ("$.rules[0].access", 4, 24) in places
-
-
-def test_a_body_that_is_no_such_object_is_refused_around_the_document_too(iam: Iam) -> None:
-    for body in (
-        *(b'{"name":"p","name":"q","document":{}}', b'{"name":"p","document":{},"document":{}}', b"", b"\xff\xfe{}"),
-        *(
-            b'{"name":"p","document":{}} x',
-            b'{"name":NaN,"document":{}}',
-            b'["name","document"]',
-            b'{"name":"p","document":' + b"[" * 100_000,
-            b'{"name":"p"}',
-        ),
-        *(b'{"name":"p" "document":{}}', b'{"name":5,"document":{}}', b'{"document":{"schemaVersion":"1"}}'),
-        b'{"name":"p","document":' + b"[" * 100_000,
-    ):
+    for body in INVALID_BODIES:
         assert iam.raw("POST", "/iam/policies", body).status == 400, body[:80]
 
 
 def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) -> None:
     stored = iam.get("/iam/policies?limit=200")
     for person, rule in (
-        *(
-            (VIEWER, allow("*:*:*")),
-            (VIEWER, allow("compute:instances:*")),
-            (VIEWER, allow("compute:instances:delete")),
-        ),
+        *((VIEWER, allow(operation)) for operation in ("*:*:*", "compute:instances:*", "compute:instances:delete")),
         (VIEWER, allow("compute:*:read", "storage:*:read")),
         (REGIONAL, READING),
         (REGIONAL, allow("compute:instances:read", equals={"frn:region": "fi-hel-1"})),
@@ -163,9 +142,7 @@ def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) ->
         assert (capped["decision"], capped["rules"][0]["withinAuthor"]) == ("denied", False)
     assert example["deniedBy"]["policyName"] == "Admin"
     assert iam.get("/iam/policies?limit=200") == stored
-
-
-def test_every_role_writes_policies_within_its_own_rights(iam: Iam) -> None:
+    # Every role writes policies within its own rights.
     own = {"equals": {"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"}}
     for person, rule in (
         *((VIEWER, allow("compute:*:read")), (VIEWER, deny("*")), (OWNER, allow("*"))),
@@ -242,13 +219,21 @@ def test_attachments_are_listed_filtered_and_taken_away_once(iam: Iam) -> None:
     assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
 
 
-def test_a_policy_of_a_group_counts_from_the_next_request_of_its_members(iam: Iam, key: Key) -> None:
+def test_a_policy_counts_from_the_next_request_until_its_last_path_is_detached(iam: Iam, key: Key) -> None:
     other = Key(iam.platform, "organizations:read")
     policy, group = iam.policy("shut", deny("organizations:*")), iam.group(f"g {uuid4()}")
     iam.add(group, "api_key", key.id)
     assert reads(key) == 200
+    paths = (("group", group), ("api_key", key.id))
+    for path in paths:
+        assert iam.attach(policy, *path).status == 204
+        assert (reads(key), reads(other)) == (403, 200)
+    (held,) = iam.access("api_key", key.id)["policies"]
+    assert [path["type"] for path in held["paths"]] == ["direct", "group"]
+    for path, status in zip(reversed(paths), (403, 200), strict=True):
+        assert iam.detach(policy, *path).status == 204
+        assert reads(key) == status
     iam.attach(policy, "group", group)
-    assert (reads(key), reads(other)) == (403, 200)
     iam.add(group, "api_key", other.id)
     assert reads(other) == 403
     iam.drop(group, "api_key", key.id)
@@ -257,20 +242,6 @@ def test_a_policy_of_a_group_counts_from_the_next_request_of_its_members(iam: Ia
     assert reads(other) == 200
     iam.ask("DELETE", f"/iam/policies/{policy}")
     assert reads(other) == 200
-
-
-def test_a_policy_with_two_paths_counts_until_both_are_detached(iam: Iam, key: Key) -> None:
-    policy, group = iam.policy("narrow", allow("compute:*")), iam.group(f"g {uuid4()}")
-    iam.add(group, "api_key", key.id)
-    paths = (("group", group), ("api_key", key.id))
-    for path in paths:
-        assert iam.attach(policy, *path).status == 204
-    (held,) = iam.access("api_key", key.id)["policies"]
-    assert [path["type"] for path in held["paths"]] == ["direct", "group"]
-    assert reads(key) == 403
-    for path, status in zip(reversed(paths), (403, 200), strict=True):
-        assert iam.detach(policy, *path).status == 204
-        assert reads(key) == status
 
 
 def test_a_policy_adds_nothing_to_the_scopes_and_the_creator_of_a_key_and_a_deny_wins(iam: Iam, key: Key) -> None:
