@@ -168,6 +168,10 @@ def test_a_preview_matches_the_run_in_batches_of_any_size_and_writes_nothing(tag
             assert {name: number for name, number in numbers if number and name != "examined"} == expected
     tagged.is_all_or_none(before, run_id)
     assert tagged.preview()["affected"] == {}
+    updated = len(tagged.remembered(run_id))
+    assert tagged.undone(run_id)["summary"] == counts(updated, updated)
+    after = tagged.all_rows()
+    assert {key: row["tags"] for key, row in after.items()} == {key: row["tags"] for key, row in before.items()}
 
 
 def test_every_batch_moves_seq_and_the_progress(tagged: Tagged) -> None:
@@ -348,35 +352,21 @@ def test_an_undo_skips_resources_that_changed_or_are_gone_and_repeats_failed_one
     assert tagged.tags(busy) == {}
 
 
-def planned_at(tagged: Tagged, minute: int, tags: dict[str, str] = DEFAULTS, undoes: str | None = None) -> str:
-    run_id, at = tagged.planned(tags, undoes), BEFORE + timedelta(minutes=minute)
-    execute(tagged.database, update(operations).where(operations.c.run_id == run_id).values(created_at=at))
-    return run_id
+def test_the_last_ten_runs_can_be_undone_and_the_log_of_a_run_remains_until_its_undo_has_ended(tagged: Tagged) -> None:
+    def plan_at(minute: int, tags: dict[str, str], undoes: str | None = None) -> str:
+        run_id, at = tagged.planned(tags, undoes), BEFORE + timedelta(minutes=minute)
+        execute(tagged.database, update(operations).where(operations.c.run_id == run_id).values(created_at=at))
+        return run_id
 
-
-def ended_runs(tagged: Tagged, number: int) -> list[str]:
-    """Run an apply after each five new resources, with batches of two."""
     runs = []
-    tagged.size = 2
-    for minute in range(number):
-        tagged.many(5)
-        runs.append(planned_at(tagged, minute, {f"k{minute}": "", "env": "x"}))
+    for minute in range(11):
+        tagged.many(2)
+        runs.append(plan_at(minute, {f"k{minute}": "", "env": "x"}))
         tagged.carried(runs[-1])
-    return runs
-
-
-@pytest.mark.slow
-def test_only_the_last_ten_runs_can_be_undone(tagged: Tagged) -> None:
-    runs = ended_runs(tagged, 12)
-    assert [bool(tagged.remembered(run_id)) for run_id in runs] == [False] * 2 + [True] * 10
-    assert tagged.row(next(iter(tagged.remembered(runs[-1]))))["tags"]["k11"] == ""
-
-
-def test_the_log_of_a_run_remains_until_its_undo_has_ended(tagged: Tagged) -> None:
-    """The oldest of ten runs is undone after the end of the newest and before its pruning."""
-    runs = ended_runs(tagged, 10)
-    undo = planned_at(tagged, 10, {"k0": "", "env": "x"}, undoes=runs[0])
+    assert [bool(tagged.remembered(run_id)) for run_id in runs] == [False] + [True] * 10
+    # The oldest of ten runs is undone after the end of the newest and before its pruning.
+    undo = plan_at(11, {"k1": "", "env": "x"}, undoes=runs[1])
     tagged.applying.prune_undo_log(runs[-1])
-    assert len(tagged.remembered(runs[0])) == 5
-    assert tagged.carried(undo)["counts"]["summary"]["updated"] == 5
-    assert tagged.remembered(runs[0]) == {}
+    assert len(tagged.remembered(runs[1])) == 4
+    assert tagged.carried(undo)["counts"]["summary"]["updated"] == 4
+    assert tagged.remembered(runs[1]) == {}
