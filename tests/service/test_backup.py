@@ -370,12 +370,6 @@ def test_a_database_on_another_disk_is_restored(tmp_path: Path, elsewhere: Path)
     assert not (folder / READY).exists()
 
 
-@pytest.mark.slow
-def test_a_path_with_special_characters_of_urls_is_restored(tmp_path: Path) -> None:
-    back_up_and_restore(tmp_path / "platform #1?a%41", tmp_path / "good.tar")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["good.tar", "platform #1?a%41"]
-
-
 def change(settings: Settings) -> None:
     """Rename all tenants, and add an entry without a hash."""
     entry = dict.fromkeys(("request_id", "actor_kind", "actor_id", "operation", "outcome"), "platform")

@@ -219,17 +219,3 @@ def test_a_locked_key_is_written_later(uses: Uses, database_url: str) -> None:
     uses.flush()
     assert uses.stored()["k2"] == NOW
     assert uses.gathered.drain() == {}
-
-
-def test_uses_that_fail_are_written_again(uses: Uses) -> None:
-    def fail(*executed: Any) -> None:
-        if "UPDATE" in executed[2]:
-            raise RuntimeError("the disk is full")
-
-    event.listen(uses.database.engine, "before_cursor_execute", fail)
-    uses.record("k1")
-    uses.flush()
-    uses.record("k2")
-    event.remove(uses.database.engine, "before_cursor_execute", fail)
-    uses.flush()
-    assert uses.stored() == {"k1": NOW, "k2": NOW, "k3": None, "s": NOW}

@@ -80,18 +80,6 @@ async def test_changes_that_wait_share_a_commit(database: Database, statements: 
     assert len(stored(database)) == 3
 
 
-async def test_a_change_that_fails_undoes_only_itself(database: Database, statements: list[str]) -> None:
-    results = await run_together(
-        database,
-        lambda: store(database, "a"),
-        lambda: store(database, "b", ZeroDivisionError()),
-        lambda: store(database, "c"),
-    )
-    assert [type(result) for result in results] == [str, ZeroDivisionError, str]
-    assert stored(database) == {"test a": "", "test c": ""}
-    assert statements.count("COMMIT") == 1
-
-
 async def test_changes_of_the_thread_and_of_others_take_turns(database: Database) -> None:
     started, proceed = threading.Event(), threading.Event()
 

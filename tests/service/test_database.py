@@ -132,17 +132,6 @@ def test_sqlite_is_set_up_for_a_server(sqlite: Database, tmp_path: Path) -> None
         fetch(sqlite, text("SELECT * FROM half"))
 
 
-def test_two_processes_write_to_one_file_without_a_busy_error(sqlite: Database, tmp_path: Path) -> None:
-    # Each engine has a lock of its own, as each process has: only SQLite's own lock is shared.
-    with closing(Database(f"sqlite:///{tmp_path / 'platform.db'}")) as other:
-        with sqlite.write() as connection:
-            platform_state.create(connection)
-            connection.execute(insert(platform_state).values(name="counter", value="0"))
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(add_one, [sqlite, other] * 100))
-    assert count(sqlite) == 200
-
-
 @pytest.mark.slow
 def test_a_new_file_is_opened_by_several_at_once(tmp_path: Path) -> None:
     together = threading.Barrier(4)
