@@ -142,59 +142,51 @@ def test_an_entry_that_is_altered_before_its_seal_is_detected(database: Database
 def test_an_inserted_or_copied_entry_is_detected_and_not_sealed(database: Database) -> None:
     write_entry(database)
     [row] = fetch(database, select(audit_log))
+    copy, remove = insert(audit_log).values(dict(row._mapping) | {"id": 7}), delete(audit_log).where(audit_log.c.id > 1)
+    execute(database, copy)
+    seal(database)
+    assert refused(database) == (1, 7, REFUSED)
     forged = {"id": 2, **entry("forged")}
-    execute(database, insert(audit_log).values({**forged, "mac": entry_mac(key_of(b"other"), forged)}))
+    execute(database, remove, insert(audit_log).values({**forged, "mac": entry_mac(key_of(b"other"), forged)}))
     seal(database)
     assert refused(database) == (1, 2, REFUSED)
     execute(database, update(audit_log).where(audit_log.c.id == 2).values(mac=None, previous_hash=None))
     assert refused(database) == (1, 2, UNCHAINED)
-    copy = insert(audit_log).values(dict(row._mapping) | {"id": 7})
-    execute(database, delete(audit_log).where(audit_log.c.id == 2), copy)
-    seal(database)
-    assert refused(database) == (1, 7, REFUSED)
     # A sealed entry does not become an unsealed one.
     unsealed = {"mac": row.mac, "sequence": None, "hash": None, "previous_hash": None}
-    execute(database, delete(audit_log).where(audit_log.c.id == 7), update(audit_log).values(unsealed))
+    execute(database, remove, update(audit_log).values(unsealed))
     assert counts(database)[2]
     write_entry(database, "b")
     seal(database)
     assert counts(database)[2]
+    execute(database, update(audit_head).values(seal="0" * 64))
+    with pytest.raises(ChainBroken):
+        seal_batch(database, KEY)
 
 
-def test_a_copy_of_an_unsealed_entry_is_not_sealed(database: Database) -> None:
-    write_entry(database)
-    [row] = fetch(database, select(audit_log))
-    execute(database, insert(audit_log).values(dict(row._mapping) | {"id": 7}))
-    seal(database)
-    assert refused(database) == (1, 7, REFUSED)
-
-
-def test_one_sealer_works_at_a_time(database: Database, other: Database) -> None:
-    write_entry(database)
-    with database.write() as connection:
-        assert dialect.try_sealer_lock(connection)
-        assert seal_batch(other, KEY) is None
-    assert seal_batch(other, KEY)
-    assert counts(database)[0] == 1
-
-
-def test_concurrent_sealers_make_one_chain(url: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_sealers_make_one_chain(
+    url: str, database: Database, other: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sealer, "BATCH_ENTRIES", 3)
-    opened = [audited(url) for _ in range(3)]
+    opened = [database, other, audited(url)]
 
     def change(number: int) -> None:
         for turn in range(20):
             write_entry(opened[number], f"{number}:{turn}")
 
-    sealers = [sealing(one) for one in opened]
-    with running(*sealers), ThreadPoolExecutor(3) as threads:
+    with running(*map(sealing, opened)), ThreadPoolExecutor(3) as threads:
         list(threads.map(change, range(3)))
     seal(database)
     assert counts(database) == (60, 0, None)
     # A writer's entries are in their order.
     assert [target for target in targets(database) if target[0] == "1"] == [f"1:{turn}" for turn in range(20)]
-    for one in opened:
-        one.close()
+    opened[2].close()
+    # One sealer works at a time.
+    write_entry(database)
+    with database.write() as connection:
+        assert dialect.try_sealer_lock(connection)
+        assert seal_batch(other, KEY) is None
+    assert seal_batch(other, KEY)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit_log", "UPDATE audit_head", "COMMIT"])
@@ -225,19 +217,6 @@ def test_an_entry_that_is_removed_while_it_is_sealed_leaves_no_gap(database: Dat
     seal(database)
     assert targets(database) == ["0", "2"]
     assert counts(database)[2] is None
-
-
-def test_nothing_is_sealed_after_a_forged_head(database: Database) -> None:
-    write_entry(database)
-    [head_seal] = fetch_scalars(database, select(audit_head.c.seal))
-    execute(database, update(audit_head).values(seal="0" * 64))
-    with pytest.raises(ChainBroken):
-        seal_batch(database, KEY)
-    with pytest.raises(ChainBroken):
-        write_entry(database)
-    execute(database, update(audit_head).values(seal=head_seal))
-    seal(database)
-    assert counts(database) == (1, 0, None)
 
 
 def test_commits_and_polls_wake_the_sealer_and_its_stop_seals_the_rest(database: Database, other: Database) -> None:
@@ -321,9 +300,6 @@ def test_an_idle_sealer_writes_nothing_and_asks_once_a_poll(database: Database) 
     assert 10 <= len(executed) <= 12
     assert {statement.split(" ")[0] for statement in executed} == {"SELECT"}
     assert not [statement for statement in executed if "lock" in statement.lower()]
-
-
-def test_a_rolled_back_change_and_readiness_do_not_wake_the_sealer(database: Database) -> None:
     one = sealing(database)
     with running(one):
         until(lambda: not one._wake.is_set())
@@ -331,7 +307,7 @@ def test_a_rolled_back_change_and_readiness_do_not_wake_the_sealer(database: Dat
         with pytest.raises(ZeroDivisionError), database.write() as connection:  # noqa: PT012 - it fails at its end
             record(connection)
             raise ZeroDivisionError
-        assert not one._wake.is_set()
+        assert not one._wake.is_set(), "a rolled-back change and readiness do not wake it"
     assert counts(database)[0] == 0
 
 
