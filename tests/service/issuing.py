@@ -58,7 +58,6 @@ class Reply:
         return str(self.body.get("error", "")) or self.query().get("error", "")
 
     def query(self) -> dict[str, str]:
-        """The parameters of the redirect."""
         return {name: values[0] for name, values in parse_qs(urlsplit(self.location).query).items()}
 
 
@@ -109,7 +108,6 @@ class Issuing:
         return self.ask("approve", {"user_code": user_code, **fields})
 
     def sign_in(self, email: str = OWNER, **fields: str) -> dict[str, Any]:
-        """The tokens of a fresh session."""
         started = self.start_device(**fields)
         assert self.approve(started["user_code"], email=email).status == 200
         reply = self.poll(started["device_code"])
@@ -133,7 +131,6 @@ class Issuing:
         return self.ask("authorize", {name: value for name, value in asked.items() if value}, "GET")
 
     def code(self, **fields: str) -> tuple[str, str]:
-        """A fresh authorization code and its verifier."""
         verifier = token_urlsafe(32)
         return self.authorize(verifier, **fields).query()["code"], verifier
 

@@ -54,7 +54,6 @@ def delete(connection: Connection) -> None:
 
 @pytest.fixture
 def person(database: Database) -> None:
-    """A person with a tenant and an approved sign-in."""
     with database.write() as connection:
         factories.add(connection, factories.seat(NOW, id=WEB_SHOP))
         approved: dict[str, Any] = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}

@@ -40,7 +40,6 @@ NewDatabaseUrl = Callable[[str, bool], str]
 
 
 def fill(database: Database) -> Database:
-    """Write ten entries, numbered from 1."""
     for number in range(10):
         write_entry(database, f"thing:{number}", number=number, name="Zoë")
     seal(database)
@@ -174,7 +173,6 @@ def test_an_entry_reads_back_as_it_was_digested(chained: Database, details: dict
 
 @pytest.fixture(scope="module", params=KINDS)
 def chained(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) -> Iterator[Database]:
-    """One database for all examples."""
     with closing(audited(new_database_url(request.param, True))) as opened:
         yield opened
 
@@ -260,7 +258,6 @@ def require_whole(database: Database, entries: int) -> None:
 
 
 def require_detection(database: Database) -> None:
-    """Alter an entry, and put it back."""
     for outcome, reason in (("other", ALTERED), ("x", None)):
         execute(database, update(audit_log).where(audit_log.c.target == "3").values(outcome=outcome))
         fault = verdict(database, sealed=False).fault

@@ -22,13 +22,11 @@ LATER = NOW + timedelta(days=365)
 
 
 def write(database: Database, number: int) -> None:
-    """Write the entry of a day."""
     write_entry(database, f"t:{number}", NOW + timedelta(days=number))
 
 
 @pytest.fixture
 def log(database: Database) -> Database:
-    """A log with an entry a day, numbered from 1."""
     for number in range(1, 11):
         write(database, number)
     seal(database)
@@ -36,7 +34,6 @@ def log(database: Database) -> Database:
 
 
 def export(database: Database, *, days: int, after: int = 0, **limits: int) -> Proof:
-    """Export the entries up to a day."""
     with database.read() as connection:
         before = NOW + timedelta(days=days, microseconds=1)
         exported = export_segment(connection, KEY, after=after, before=before, **limits)

@@ -174,12 +174,10 @@ Forge = Callable[[list[Part]], list[Part]]
 
 
 def change_manifest(**changes: Any) -> Forge:
-    """Return a forgery with another manifest, whose digest and seal fit."""
     return lambda parts: sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts))
 
 
 def rename_keys(name: str) -> Forge:
-    """Return a forgery with the keys of the seed under another name, in the manifest as well."""
 
     def forge(parts: list[Part]) -> list[Part]:
         for member, _ in parts:

@@ -34,7 +34,6 @@ def public(key: ECKey | RSAKey, **members: Any) -> dict[str, Any]:
 
 
 def modulus(bits: int) -> str:
-    """Return an `n` of that size."""
     return urlsafe_b64encode(((1 << bits) - 1).to_bytes(bits // 8)).rstrip(b"=").decode()
 
 
@@ -130,7 +129,6 @@ class Bound:
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, claims | {"exp": int(now.timestamp()) + 600}, P256)
 
     def exchange(self) -> int:
-        """Return the status of an exchange."""
         anonymous = Principal(kind="anonymous", request_id="r")
         try:
             return token_exchange.exchange_subject_token(self.platform, anonymous, self.token, {}).status_code

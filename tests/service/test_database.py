@@ -29,7 +29,6 @@ from tests.service.queries import execute, fetch, fetch_scalars
 
 @pytest.fixture
 def counter(database: Database) -> Database:
-    """A database with one number in it."""
     execute(database, insert(platform_state).values(name="counter", value="0"))
     return database
 
@@ -169,7 +168,6 @@ def test_a_closed_connection_is_replaced(
 
 @pytest.fixture
 def server() -> Iterator[Cluster]:
-    """A server of PostgreSQL that may be stopped."""
     with Cluster() as cluster:
         cluster.create("platform")
         yield cluster

@@ -154,7 +154,6 @@ Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]
 
 
 def on_resource(world: World, dice: random.Random) -> Question:
-    """An operation of the inventory on a resource of a tenant, or on an unknown one."""
     verb = dice.choice([*VERBS])
     row = dice.choice(world.resources)
     kind = kinds()[row.kind]
@@ -180,7 +179,6 @@ def on_resource(world: World, dice: random.Random) -> Question:
 
 
 def on_session(world: World, dice: random.Random) -> Question:
-    """An interactive session to a resource."""
     row = dice.choice(world.resources)
     operation = dice.choice([*interactive.KINDS_BY_OPERATION])
     path = f"/api/v1/tenants/{{tenant_id}}/interactive/{operation.split(':')[1]}"
@@ -197,7 +195,6 @@ def on_session(world: World, dice: random.Random) -> Question:
 
 
 def on_tenant(world: World, dice: random.Random) -> Question:
-    """An operation on the tenant itself."""
     own = [rule for (_, path), rule in ROUTE_POLICIES.items() if path.startswith(TENANT) and rule.who == "principal"]
     rule = dice.choice([rule for rule in own if rule.permission and not rule.enforced_for_users])
 

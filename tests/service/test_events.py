@@ -65,7 +65,6 @@ def platform_database(platform: Live) -> Iterator[Database]:
 
 
 def listen(platform: Live, tenant: str, token: str = "", key: str = "") -> EventReader:
-    """Open a stream and read its first event."""
     reader = EventReader(platform, tenant, token, key)
     assert reader.answer.status == 200
     assert reader.next() == ("resync", {})
@@ -251,7 +250,6 @@ async def stream(planned: Planned, hub: EventHub, opened: Callable[[], Stream]) 
 
 
 async def next_types(stream: Stream) -> list[str]:
-    """Return the types of the next signals."""
     text = await stream.next(60) or ""
     data = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
     return [one["type"] for one in data]
@@ -299,7 +297,6 @@ def entry(tenant_id: str | None, operation: str, outcome: str = "done", **member
 
 
 def add(database: Database, *rows: dict[str, Any]) -> None:
-    """Add entries to the end of the log."""
     with database.write() as connection:
         last = connection.scalar(select(func.max(tables.audit_log.c.sequence))) or 0
         numbered = [{**row, "sequence": number} for number, row in enumerate(rows, last + 1)]

@@ -13,7 +13,6 @@ from service.files import write_atomically
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
-    """The only file of its folder."""
     yield tmp_path / "key"
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 

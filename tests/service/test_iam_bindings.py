@@ -22,7 +22,6 @@ def name() -> str:
 
 
 def body(**members: Any) -> dict[str, Any]:
-    """The body of a binding of a service account with a new name."""
     return {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()} | members
 
 

@@ -20,7 +20,6 @@ NAMED = "/iam/policies?name=one%20of%20two"
 
 
 def reads(key: Key) -> int:
-    """The status of a key that reads its tenant now."""
     return key.use("GET", TENANT).status
 
 

@@ -13,7 +13,6 @@ OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
 
 
 def operations_of(iam: Iam, kind: str, identifier: str) -> dict[str, dict[str, Any]]:
-    """The operations of a principal's effective access, by name."""
     return {one["operation"]: one for one in iam.access(kind, identifier)["operations"]}
 
 

@@ -35,7 +35,6 @@ def create(platform: Running, path: str, body: Any, key: str, person: str = OWNE
 
 
 def new(kind: str) -> tuple[str, dict[str, Any]]:
-    """Return the path and the body of a creation."""
     name, organization = f"once {uuid4()}", f"organizations/{AURORA}"
     quota = {"resourceType": next(QUOTA_TYPES), "limit": 100_000, "reason": name}
     requests: dict[str, tuple[str, dict[str, Any]]] = {
