@@ -4,7 +4,6 @@ import logging
 import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import Connection, delete, event, insert, select, update
@@ -47,10 +46,18 @@ def written(database: Database) -> set[str]:
     return {*fetch_scalars(database, select(platform_state.c.name))} & {"a", "b", "c"}
 
 
-def test_the_thread_writes_and_the_stop_writes_the_rest(database: Database) -> None:
+def test_the_thread_runs_tasks_and_writes_and_the_stop_writes_the_rest(database: Database) -> None:
+    runs = threading.Semaphore(0)
+
+    def fail() -> None:
+        runs.release()
+        raise ValueError
+
     source = Source("a")
-    writer = BatchWriter(database, [source], seconds=0.01)
+    writer = BatchWriter(database, [source], [(fail, 0.02)], seconds=0.01)
     writer.start()
+    for _ in range(3):
+        assert runs.acquire(timeout=60)
     until(lambda: written(database) == {"a"})
     source.names = ["b"]
     writer.stop()
@@ -91,22 +98,6 @@ def test_sources_keep_their_changes_if_one_fails(database: Database, caplog: pyt
     assert written(database) == {"a", "b"}
 
 
-def test_a_task_runs_at_its_interval_and_its_error_ends_nothing(database: Database) -> None:
-    runs = threading.Semaphore(0)
-
-    def fail() -> None:
-        runs.release()
-        raise ValueError
-
-    source = Source("a")
-    writer = BatchWriter(database, [source], [(fail, 0.02)], seconds=0.01)
-    writer.start()
-    for _ in range(3):
-        assert runs.acquire(timeout=60)
-    until(lambda: written(database) == {"a"})
-    writer.stop()
-
-
 def test_an_idle_platform_runs_no_statement(inside: Inside) -> None:
     inside.get("/api/v1/me", {"X-API-Key": inside.stored_key(rate_limit=60_000)})
     inside.platform.writer.flush()
@@ -118,18 +109,13 @@ def test_an_idle_platform_runs_no_statement(inside: Inside) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_platform_has_written_the_last_use(kind: str, demo_url: DemoUrl) -> None:
-    with Running(demo_url(kind)) as platform:
-        secret = platform.key("tenant-reader")
-        before = {*last_use(platform)}
+    query = select(tables.api_keys.c.last_used_at).where(tables.api_keys.c.name == "tenant-reader")
+    with Running(demo_url(kind)) as platform, closing(Database(platform.database_url)) as database:
+        secret, before = platform.key("tenant-reader"), fetch(database, query)
         assert platform.get("/api/v1/me", headers={"X-API-Key": secret}).status == 200
         platform.stop()
-        assert {*last_use(platform)} != before
+        assert fetch(database, query) != before
         platform.start()
-
-
-def last_use(platform: Running) -> list[Any]:
-    with closing(Database(platform.database_url)) as database:
-        return fetch(database, select(tables.api_keys.c.name, tables.api_keys.c.last_used_at))
 
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
