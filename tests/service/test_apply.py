@@ -98,13 +98,22 @@ SKIPPED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_a_skipped_resource_has_a_reason(tagged: Tagged) -> None:
+def test_a_skipped_resource_has_a_reason_and_other_kinds_are_not_listed(tagged: Tagged) -> None:
+    empty = tagged.applied()
+    assert (empty["byType"]["volume"], empty["summary"]) == (counts(), counts())
+    listed = {kind.name for kind in examined_kinds()}
+    others = kinds().keys() - listed
+    assert {"message_broker", "webserver", "application_gateway", "key_pair"} <= others
+    assert {"kubernetes_cluster", "node_pool", "database", "cache", "image"} <= listed
+    for kind in others:
+        tagged.resource(kind)
     expected = {tagged.resource(kind, relations=relations): (kind, reason) for kind, relations, reason in SKIPPED}
     before = tagged.all_rows()
     result = tagged.applied()
     skipped = {one["resourceId"]: (one["resourceType"], one["reason"]) for one in result["skipped"]}
     assert skipped == expected
     assert {one["resourceName"] for one in result["skipped"]} == {"r"}
+    assert result["byType"].keys() == listed
     for kind, number in Counter(kind for kind, _, _ in SKIPPED).items():
         assert result["byType"][kind] == counts(number, 0, 0, number)
     assert tagged.all_rows() == before
@@ -121,20 +130,6 @@ def test_all_keys_or_none_up_to_the_limit_of_the_kind(tagged: Tagged, kind: str)
     assert [len(tagged.tags(one)) for one in full] == [limit] * 3
     assert not DEFAULTS.keys() & tagged.tags(one_over).keys()
     assert result["byType"][kind] == counts(4, 2, 1, 1)
-
-
-def test_the_result_lists_the_kinds_that_are_covered_or_skipped(tagged: Tagged) -> None:
-    empty = tagged.applied()
-    assert (empty["byType"]["volume"], empty["summary"]) == (counts(), counts())
-    for kind in kinds():
-        tagged.resource(kind)
-    result = tagged.applied()
-    listed = {kind.name for kind in examined_kinds()}
-    assert result["byType"].keys() == listed
-    assert {"message_broker", "webserver", "application_gateway", "key_pair"}.isdisjoint(listed)
-    assert {"kubernetes_cluster", "node_pool", "database", "cache", "image"} <= listed
-    with_a_limit = [row for row in tagged.all_rows().values() if row["kind"] not in listed]
-    assert all(row["tags"] == {} for row in with_a_limit)
 
 
 def test_lists_are_cut_at_200_and_counts_are_not(tagged: Tagged) -> None:
@@ -317,7 +312,7 @@ def test_a_change_during_a_batch_waits_for_it(tagged: Tagged, monkeypatch: pytes
     assert tagged.tags(one) == theirs
 
 
-def test_an_undo_removes_only_the_tags_that_the_run_added(tagged: Tagged) -> None:
+def test_an_undo_removes_only_the_tags_that_the_run_added_and_repeats_failed_ones(tagged: Tagged) -> None:
     own_tags = ({}, {"env": "prod", "app": "w"}, DEFAULTS)
     ids = [tagged.resource(tags=tags) for tags in own_tags]
     run_id = tagged.planned()
@@ -330,25 +325,22 @@ def test_an_undo_removes_only_the_tags_that_the_run_added(tagged: Tagged) -> Non
     assert preview == result | {"affected": preview["affected"]}
     assert tagged.remembered(run_id) == {}
     assert tagged.audited()[-1] == ("platform", "default_tags.undo.complete", "done")
-
-
-def test_an_undo_skips_resources_that_changed_or_are_gone_and_repeats_failed_ones(tagged: Tagged) -> None:
-    partly, changed, removed, gone, busy = tagged.many(5)
+    # Resources that changed or are gone are skipped.
+    partly, changed, removed, gone, busy = tagged.many(5, "volume")
     run_id = tagged.planned()
     tagged.carried(run_id)
     other_tags = {"env": "dev", "team": "other", "cost-center": ""}
-    tagged.change(partly, tags={**DEFAULTS, "env": "dev"})
-    tagged.change(changed, tags=other_tags)
-    tagged.change(removed, tags={"mine": "1"})
-    tagged.change(busy, state="resizing")
+    for one, tags in ((partly, {**DEFAULTS, "env": "dev"}), (changed, other_tags), (removed, {"mine": "1"})):
+        tagged.change(one, tags=tags)
+    tagged.change(busy, state="creating")
     execute(tagged.database, delete(resources).where(resources.c.id == gone))
     result = tagged.undone(run_id)
     tags = [tagged.tags(one) for one in (partly, changed, removed, busy)]
     assert tags == [{"env": "dev"}, other_tags, {"mine": "1"}, DEFAULTS]
     assert reasons(result["skipped"]) == {changed: "changed_since", removed: "changed_since", gone: "gone"}
-    assert result["summary"] == counts(5, 1, 0, 3, 1)
-    tagged.change(busy, state="running")
-    assert tagged.undone(run_id)["summary"]["updated"] == 1
+    assert result["byType"]["volume"] == counts(5, 1, 0, 3, 1)
+    tagged.change(busy, state="available")
+    assert tagged.undone(run_id)["byType"]["volume"]["updated"] == 1
     assert tagged.tags(busy) == {}
 
 
