@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.homes import Answer
-from tests.service.certified import Certified
 from tests.service.conftest import KINDS
+from tests.service.running import Running
 
 EVALUATION = "/access/v1/evaluation"
 EVALUATIONS = "/access/v1/evaluations"
@@ -51,6 +51,15 @@ USERS, TYPE = {"type": "user"}, {"type": "record"}
 PERMITTED = asks(ALICE, READ, FIRST)
 NOON, EVENING = "2025-06-27T18:03-07:00", "2025-06-27T19:00-07:00"
 ADDRESS = {"ip": "192.0.2.1"}
+
+
+class Certified(Running):
+    """A platform with the operations, the kind of resource and the roles of the scenario besides its own."""
+
+    forked = False
+
+    def program(self) -> list[str]:
+        return ["-m", "tests.service.certified_platform"]
 
 
 Send = Callable[..., Answer]

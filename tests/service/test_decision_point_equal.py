@@ -64,19 +64,19 @@ class World:
         execute(database, update(tables.api_keys).values(rate_limit=60_000))
         self.people = {row.email: row.id for row in fetch(database, select(tables.users))}
         rows = fetch(database, select(tables.api_keys).order_by(tables.api_keys.c.name))
-        own = [row for row in rows if row.tenant_id == WEB_SHOP]
-        self.keys = {row.name: row.id for row in (*own, *[row for row in rows if row not in own][:3])}
+        rows.sort(key=lambda row: row.tenant_id != WEB_SHOP)
+        self.keys = {row.name: row.id for row in rows[: 3 + sum(row.tenant_id == WEB_SHOP for row in rows)]}
         self.identities = fetch_scalars(database, select(tables.workload_identities.c.id))
         self.policies, self.groups = (
             fetch_scalars(database, select(table.c.id).where(table.c.tenant_id == WEB_SHOP))
             for table in (tables.policies, tables.groups)
         )
-        rows = fetch(database, select(tables.resources).order_by(tables.resources.c.id))
+        columns = tables.resources.c
         self.resources = [
             row
             for kind in ("instance", "volume", "database")
-            for here, most in ((True, 12), (False, 2))
-            for row in [row for row in rows if row.kind == kind and (row.tenant_id == WEB_SHOP) is here][:most]
+            for here, most in ((columns.tenant_id == WEB_SHOP, 12), (columns.tenant_id != WEB_SHOP, 2))
+            for row in fetch(database, select(tables.resources).where(columns.kind == kind, here).limit(most))
         ]
 
     def change(self, dice: random.Random) -> None:

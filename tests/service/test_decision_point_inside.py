@@ -16,7 +16,7 @@ from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.principals.grants import AppliedPolicy, PrincipalGrants
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.deciding import Demo
+from tests.service.counted import Demo
 from tests.service.queries import execute, fetch_scalars
 from tests.service.running import VIEWER, WEB_SHOP
 
