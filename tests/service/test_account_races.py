@@ -91,12 +91,6 @@ def test_two_keys_get_different_prefixes(database: Database, monkeypatch: pytest
     assert prefixes == {"first": secret_format.lookup_prefix(taken), "second": secret_format.lookup_prefix(free)}
 
 
-def test_a_workload_without_a_binding_is_refused(database: Database) -> None:
-    with database.read() as connection, pytest.raises(ApiError) as refused:
-        queries.workload(connection, "gone")
-    assert refused.value.status_code == 401
-
-
 def require_no_session(database: Database) -> None:
     with database.read() as connection:
         assert sessions.list_active(connection, "u", NOW) == []

@@ -13,15 +13,7 @@ from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.planned import until
 from tests.service.queries import fetch
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    OWNER,
-    SANDBOX,
-    STAGING,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import ADMIN, AURORA, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
 
 INVALID: list[tuple[str, str, str]] = [
     *[("reserved_prefix", key, "") for key in ("frostmoln_type", "OS_Type", "__x")],

@@ -15,36 +15,17 @@ from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
 from service.jobs import event_stream, routes
-from service.jobs.event_stream import (
-    MAX_PENDING,
-    MAX_PER_PRINCIPAL,
-    MAX_STREAMS,
-    POLL_SECONDS,
-    RESYNC,
-    EventHub,
-    Stream,
-)
+from service.jobs.event_stream import RESYNC, EventHub, Stream
 from service.jobs.queries import MAX_ENTRIES
 from service.principal import Principal
 from tests.homes import Answer
-from tests.service import factories
+from tests.service import factories, running
 from tests.service.access import allow, code, details, document
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
 from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
 from tests.service.queries import execute
-from tests.service.running import (
-    ADMIN,
-    BOREALIS_OWNER,
-    DATA_LAKE,
-    MEMBER,
-    NEWSROOM,
-    OWNER,
-    REGIONAL,
-    STAGING,
-    VIEWER,
-    WEB_SHOP,
-)
+from tests.service.running import ADMIN, BOREALIS_OWNER, DATA_LAKE, MEMBER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 
 KEEPALIVE = ": keepalive\n\n"
 AT_ONCE = 10.0
@@ -173,19 +154,23 @@ def test_streams_of_a_tenant_end_with_the_membership(platform: Live, platform_da
 def test_closed_streams_no_longer_count_towards_the_limits(platform: Live) -> None:
     people = [OWNER, ADMIN, MEMBER, VIEWER, REGIONAL]
     tokens = [platform.sign_in(person) for person in people]
-    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_STREAMS // len(people))]
-    assert (len(readers), {reader.answer.status for reader in readers}) == (MAX_STREAMS, {200})
+    readers = [
+        EventReader(platform, WEB_SHOP, token)
+        for token in tokens
+        for _ in range(event_stream.MAX_STREAMS // len(people))
+    ]
+    assert (len(readers), {reader.answer.status for reader in readers}) == (event_stream.MAX_STREAMS, {200})
     refused = platform.call("GET", f"/api/v1/tenants/{DATA_LAKE}/events", platform.owner())
     limited = details(refused)
-    assert (*code(refused), limited["limit"]) == (429, "rate_limited", MAX_PER_PRINCIPAL)
+    assert (*code(refused), limited["limit"]) == (429, "rate_limited", event_stream.MAX_PER_PRINCIPAL)
     assert refused.headers["retry-after"] == str(limited["retryAfterSeconds"])
     token = platform.sign_in(BOREALIS_OWNER)
-    displacing = EventReader(platform, NEWSROOM, token)
+    displacing = EventReader(platform, running.NEWSROOM, token)
     assert displacing.answer.status == 200
     assert platform.read("/healthz")
     for reader in (displacing, *readers):
         reader.close()
-    until(lambda: EventReader(platform, NEWSROOM, token).answer.status == 200)
+    until(lambda: EventReader(platform, running.NEWSROOM, token).answer.status == 200)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -265,7 +250,7 @@ async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(hub: EventHub
     assert texts.count(RESYNC) == 1
     assert len(texts) >= 3
     assert hub.open_streams == 0
-    await asyncio.sleep(2 * POLL_SECONDS)
+    await asyncio.sleep(2 * event_stream.POLL_SECONDS)
     polling = [task for task in asyncio.all_tasks() if task.get_name() == "event-streams"]
     assert polling == [], "nothing is polled while no stream is open"
 
@@ -324,14 +309,14 @@ async def test_more_changes_of_the_tenant_than_are_read_or_sent_are_a_resync(pla
     assert await next_types(stream) == ["group.updated"]
     add(planned.database, *[entry(tenant, "policy.update")] * (MAX_ENTRIES + 1))
     assert await stream.next(60) == RESYNC
-    for number in range(MAX_PENDING + 1):
+    for number in range(event_stream.MAX_PENDING + 1):
         stream.put(f"event: resource\ndata: {number}\n\n")
     assert await stream.next(1) == RESYNC
 
 
 async def test_a_stream_survives_a_failed_poll(planned: Planned, stream: Stream) -> None:
     execute(planned.database, text("ALTER TABLE sessions RENAME TO sessions_away"))
-    await asyncio.sleep(3 * POLL_SECONDS)
+    await asyncio.sleep(3 * event_stream.POLL_SECONDS)
     renamed = update(tables.tenants).values(display_name="Renamed")
     back = text("ALTER TABLE sessions_away RENAME TO sessions")
     execute(planned.database, back, update(tables.operations).values(seq=tables.operations.c.seq + 1), renamed)

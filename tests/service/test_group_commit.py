@@ -292,37 +292,22 @@ def test_a_full_disk_fails_all_changes_of_the_group(group: Group) -> None:
     assert group.values == names(3)
 
 
-def fill_and_end(connection: Connection) -> None:
-    with suppress(OperationalError):
-        fill(connection)
+@pytest.mark.parametrize("is_full", [True, False])
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(group: Group, is_full: bool, goes_on: bool) -> None:
+    def body(connection: Connection) -> None:
+        if is_full:
+            with suppress(OperationalError):
+                fill(connection)
+        else:
+            connection.exec_driver_sql("ROLLBACK")
+        if goes_on:
+            store("half")(connection)
 
-
-def fill_and_go_on(connection: Connection) -> None:
-    fill_and_end(connection)
-    connection.execute(update(platform_state).values(value="half"))
-
-
-def end(connection: Connection) -> None:
-    connection.exec_driver_sql("ROLLBACK")
-
-
-def end_and_go_on(connection: Connection) -> None:
-    end(connection)
-    store("half", "half")(connection)
-
-
-@pytest.mark.parametrize(
-    ("body", "error"), [(fill_and_end, "full"), (fill_and_go_on, "full"), (end, None), (end_and_go_on, None)]
-)
-def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(
-    group: Group, body: Body, error: str | None
-) -> None:
-    with pytest.raises(OperationalError, match=error):
+    with pytest.raises(OperationalError, match="full" if is_full else None):
         group.change(body, "0")
     require_errors(group.run(store("0"), body), OperationalError, lambda _: True)
     assert group.values == {}
-    with group.database.read() as connection:
-        assert "half" not in connection.scalars(select(platform_state.c.value)).all()
 
 
 def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Group) -> None:
@@ -363,34 +348,22 @@ def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Grou
     assert (targets, verified.fault, verified.entries) == (["tenant:0", "tenant:3"], None, 2)
 
 
-def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:
-    def nested(connection: Connection) -> None:
-        with pytest.raises(RuntimeError, match="in a write transaction"):
-            group.change(store("inner"), "inner")
+def test_a_change_that_does_not_wait_leaves_the_queue_and_a_nested_one_is_refused(group: Group) -> None:
+    def require_busy() -> None:
         with pytest.raises(Busy), group.database.write_without_waiting():
             raise AssertionError("two transactions at once")
-        store("outer")(connection)
 
-    group.change(nested, "outer")
-    assert group.values == {"test outer": ""}
+    def try_to_change(connection: Connection) -> None:
+        with pytest.raises(RuntimeError, match="in a write transaction"):
+            group.change(store("inner"), "inner")
+        require_busy()
+        group.threads.submit(require_busy).result(TIMEOUT_SECONDS)
+        store("0")(connection)
 
-
-def test_a_change_that_does_not_wait_leaves_the_queue(group: Group) -> None:
-    busy: list[bool] = []
-
-    def try_to_change(_: Connection) -> None:
-        def attempt() -> None:
-            with pytest.raises(Busy), group.database.write_without_waiting():
-                raise AssertionError("two transactions at once")
-            busy.append(True)
-
-        group.threads.submit(attempt).result(TIMEOUT_SECONDS)
-
-    group.run(try_to_change, store("1"))
-    assert busy == [True]
+    assert [call.exception() for call in group.run(try_to_change, store("1"))] == [None, None]
     with group.database.write_without_waiting() as connection:
         store("2")(connection)
-    assert group.values == names(1, 2)
+    assert group.values == names(0, 1, 2)
     with group.database.write() as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
 

@@ -119,17 +119,6 @@ def test_a_binding_that_loses_its_group_or_policy_is_inert_and_a_deleted_one_lea
         assert not iam.decision("workload_identity", binding, READ)
 
 
-def test_with_scopes_and_a_policy_both_must_give_it(iam: Iam) -> None:
-    policy, binding = iam.policy("p", allow("compute:*", "dns:*")), iam.binding(name(), ["compute:read"])
-    assert iam.decision("workload_identity", binding, READ)
-    iam.attach(policy, "workload_identity", binding)
-    assert iam.decision("workload_identity", binding, READ)
-    assert not iam.decision("workload_identity", binding, "compute:instances:delete")
-    assert not iam.decision("workload_identity", binding, "dns:zones:read")
-    iam.ask("PUT", f"{BINDINGS}/{binding}", {})
-    assert iam.decision("workload_identity", binding, "dns:zones:read")
-
-
 def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
     database, now = inside.platform.database, datetime.now(UTC)

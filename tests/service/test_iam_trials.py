@@ -11,6 +11,7 @@ from service.db import tables
 from service.db.engine import Database
 from tests.homes import Answer
 from tests.service.access import KEYS, READ, Iam, allow, code, deny, details, document_text, trial
+from tests.service.queries import execute
 from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
 
@@ -54,19 +55,16 @@ TYPED = allow("compute:*", equals={"frn:principalType": "api_key"})
 TAGGED = allow("compute:*", equals={"frn:requestTag/env": "prod"})
 DENIED_TAG = deny("compute:*", equals={"frn:resourceTag/env": "prod"})
 LATER = allow("compute:*", after={"frn:currentTime": "2020-01-01T00:00:00Z"})
+UNTAGGED: dict[str, Any] = {"resourceTags": {}}
 FACTS: list[tuple[tuple[dict[str, Any], ...], dict[str, Any], str]] = [
     ((allow("compute:*", **OFFICE),), IN_OFFICE, "allowed"),
     ((allow("compute:*", **OFFICE),), {"sourceIp": "198.51.100.1"}, "no_match"),
     ((TAGGED,), {"requestTags": {"env": "prod", "team": "a"}}, "allowed"),
-    ((TAGGED,), {"requestTags": {}}, "no_match"),
-    ((TAGGED,), {}, "unknown_context"),
-    ((allow("*"), DENIED_TAG), {}, "denied"),
-    ((allow("*"), DENIED_TAG), {"resourceTags": {}}, "allowed"),
-    ((TYPED,), {"principalType": "api_key"}, "allowed"),
-    ((TYPED,), {"principalType": "user"}, "denied"),
+    *[((TAGGED,), facts, reason) for facts, reason in (({"requestTags": {}}, "no_match"), ({}, "unknown_context"))],
+    *[((allow("*"), DENIED_TAG), facts, decision) for facts, decision in (({}, "denied"), (UNTAGGED, "allowed"))],
+    *[((TYPED,), {"principalType": one}, result) for one, result in (("api_key", "allowed"), ("user", "denied"))],
     ((LATER,), {}, "allowed"),  # The time of a trial is now by default.
-    ((LATER,), {"currentTime": "2019-12-31T23:59:59+00:00"}, "denied"),
-    ((LATER,), {"currentTime": "2020-01-01T02:00:00+02:00"}, "denied"),
+    *[((LATER,), {"currentTime": f"20{time}"}, "denied") for time in ("19-12-31T23:59:59Z", "20-01-01T02:00:00+02:00")],
     ((LATER,), {"currentTime": None}, "unknown_context"),
 ]
 
@@ -233,11 +231,9 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
-    with own_database.write() as connection:
-        # Its own limit would end the long run within seconds.
-        connection.execute(
-            tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
-        )
+    # Its own limit would end the long run within seconds.
+    unlimited = tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
+    execute(own_database, unlimited)
     chance = random.Random(29)
     tenant = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
     organization = f"frn:organizations:*:{WEB_SHOP}:organizations/{AURORA}"
@@ -252,10 +248,8 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
     for version in range(2, 2 + rounds):
         rules = [random_rule(chance) for _ in range(chance.randint(1, 4))]
         text = document_text(*rules)
-        with own_database.write() as connection:
-            connection.execute(
-                tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
-            )
+        changed = tables.policies.update().where(tables.policies.c.id == policy)
+        execute(own_database, changed.values(document=text, version=version))
         for operation, target, method, path, body in requests:
             trial = {"documentText": text, "operation": operation, "target": target, "facts": facts}
             tried = iam.ask("POST", "/iam/simulate", trial).json()["decision"]
@@ -265,18 +259,16 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
     assert len(verdicts) == 8
 
 
+OPERATIONS = ("organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*")
+OPERATIONS += ("organizations:tenants:update", "organizations:organizations:list")
+TARGETS = ("*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*")
+TARGETS += ("frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*")
+CONSTRAINTS: tuple[dict[str, Any], ...] = ({}, {}, {"equals": {"frn:principalType": "api_key"}})
+CONSTRAINTS += ({"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}})
+CONSTRAINTS += ({"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}})
+CONSTRAINTS += ({"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}},)
+
+
 def random_rule(chance: random.Random) -> dict[str, Any]:
-    operations = ["organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*"]
-    operations += ["organizations:tenants:update", "organizations:organizations:list"]
-    targets = ["*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*"]
-    targets += ["frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*"]
-    constraints: list[dict[str, Any]] = [{}, {}, {"equals": {"frn:principalType": "api_key"}}]
-    constraints += [{"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}}]
-    constraints += [{"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}}]
-    constraints += [{"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}}]
-    make = chance.choice([allow, allow, allow, deny])
-    return make(
-        *chance.sample(operations, chance.randint(1, 3)),
-        targets=(chance.choice(targets),),
-        **chance.choice(constraints),
-    )
+    make, operations = chance.choice([allow, allow, allow, deny]), chance.sample(OPERATIONS, chance.randint(1, 3))
+    return make(*operations, targets=(chance.choice(TARGETS),), **chance.choice(CONSTRAINTS))
