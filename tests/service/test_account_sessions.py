@@ -48,24 +48,6 @@ def details_of(database: Database, operation: str) -> dict[str, int]:
 
 
 def test_sessions_are_listed_and_end_at_once_and_keys_go_on(platform: Running, platform_database: Database) -> None:
-    listed = platform.get("/api/v1/sessions", as_=OWNER).json()["sessions"]
-    devices = {one["device"] for one in listed}
-    assert {"astrid-mbp (macOS)", "thinkpad-x1 (Fedora)", "build-host-3"} < devices
-    assert not devices & {"borrowed-laptop", "old-mbp (macOS)", "jonas-desktop (Ubuntu)"}
-    (current,) = [one for one in listed if one["current"]]
-    assert current["id"] == platform.get("/api/v1/me", as_=OWNER).json()["credential"]["id"]
-    assert current["place"] == "this machine"
-    assert [one["lastSeenAt"] for one in listed] == sorted((one["lastSeenAt"] for one in listed), reverse=True)
-    first, second = platform.sign_in(OWNER), platform.sign_in(OWNER)
-    other, key = platform.sign_in(ADMIN), Key(platform, "compute:read")
-    ended = {"ended": len(listed) + 2}
-    assert with_token(platform, first, "POST", END_ALL).json() == ended
-    assert [with_token(platform, token).status for token in (first, second, other)] == [401, 401, 200]
-    assert key.use().status == 200
-    assert details_of(platform_database, "session.revoke_all") == {"sessions": ended["ended"]}
-
-
-def test_refresh_tokens_and_open_sign_ins_end_with_the_sessions(platform: Running) -> None:
     def start() -> str:
         started = platform.form("/issuer/device_authorization", client_id="frost-cli")
         platform.form("/issuer/device/approve", user_code=started["user_code"], email=OWNER)
@@ -76,9 +58,23 @@ def test_refresh_tokens_and_open_sign_ins_end_with_the_sessions(platform: Runnin
         content = urlencode({"grant_type": grant, "client_id": "frost-cli"} | fields).encode()
         return platform.request("POST", "/issuer/token", headers, content)
 
-    signed_in = post(DEVICE_GRANT, device_code=start()).json()
-    waiting = start()
-    assert with_token(platform, signed_in["access_token"], "POST", END_ALL).status == 200
+    listed = platform.get("/api/v1/sessions", as_=OWNER).json()["sessions"]
+    devices = {one["device"] for one in listed}
+    assert {"astrid-mbp (macOS)", "thinkpad-x1 (Fedora)", "build-host-3"} < devices
+    assert not devices & {"borrowed-laptop", "old-mbp (macOS)", "jonas-desktop (Ubuntu)"}
+    (current,) = [one for one in listed if one["current"]]
+    assert current["id"] == platform.get("/api/v1/me", as_=OWNER).json()["credential"]["id"]
+    assert current["place"] == "this machine"
+    assert [one["lastSeenAt"] for one in listed] == sorted((one["lastSeenAt"] for one in listed), reverse=True)
+    signed_in, waiting = post(DEVICE_GRANT, device_code=start()).json(), start()
+    first, second = signed_in["access_token"], platform.sign_in(OWNER)
+    other, key = platform.sign_in(ADMIN), Key(platform, "compute:read")
+    ended = {"ended": len(listed) + 2}
+    assert with_token(platform, first, "POST", END_ALL).json() == ended
+    assert [with_token(platform, token).status for token in (first, second, other)] == [401, 401, 200]
+    assert key.use().status == 200
+    assert details_of(platform_database, "session.revoke_all") == {"sessions": ended["ended"]}
+    # Refresh tokens and open sign-ins end with the sessions.
     assert post("refresh_token", refresh_token=signed_in["refresh_token"]).status == 400
     assert post(DEVICE_GRANT, device_code=waiting).status == 400
 

@@ -69,9 +69,9 @@ def of_session(person: str, statement: Executable) -> Revocation:
     return lambda platform: (bearer(platform.sign_in(person)), [statement])
 
 
-def of_key(statement: Callable[[InThisProcess, Key], Executable], person: str = OWNER) -> Revocation:
+def of_key(statement: Callable[[InThisProcess, Key], Executable]) -> Revocation:
     def revocation(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
-        key = Key(platform, "compute:*", person=person)
+        key = Key(platform, "compute:*")
         return {"X-API-Key": key.secret}, [statement(platform, key)]
 
     return revocation
@@ -126,7 +126,6 @@ REVOCATIONS: dict[str, tuple[Revocation, tuple[int, str]]] = {
     "tenant taken": (of_session(MEMBER, delete(tables.membership_tenants).where(MINE)), (403, "TENANT_ACCESS_DENIED")),
     "key revoked": (of_key(update_key(revoked_at=tables.api_keys.c.created_at)), SIGNED_OUT),
     "scopes changed": (of_key(update_key(scopes=["dns:read"])), (403, "INSUFFICIENT_SCOPE")),
-    "role of the key's person changed": (of_key(lambda *_: role(ADMIN, "viewer"), ADMIN), DENIED),
     "unbound": (unbound, SIGNED_OUT),
     "policy changed": (of_key(policy_changed), DENIED),
     "policy attached": (of_key(policy_attached), DENIED),

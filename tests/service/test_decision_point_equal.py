@@ -29,6 +29,7 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import live_credentials
 from service.resources import interactive, queries, routes
+from tests.service.access import allow, deny, document_text
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch, fetch_scalars
@@ -97,7 +98,7 @@ class World:
                 [resource.id for resource in self.resources],
                 lambda: {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)},
             ),
-            (policy_id, self.policies, lambda: {"document": document(dice), "version": dice.randrange(10**6)}),
+            (policy_id, self.policies, lambda: {"document": random_document(dice), "version": dice.randrange(10**6)}),
             (policy_id, self.policies, lambda: {"authored_by": dice.choice((*members, *[owner] * 12))}),
             (tables.api_keys.c.id, [self.keys[ASKING]], lambda: {"scopes": ["decisions:*"]}),
             (tables.api_keys.c.id, others, lambda: {"scopes": some_scopes(5, 30, len(scopes), len(scopes))}),
@@ -204,39 +205,33 @@ def on_tenant(world: World, dice: random.Random) -> Question:
     return {"action": {"name": rule.permission}, "resource": {"type": "tenant", "id": WEB_SHOP}}, ask
 
 
-def document(dice: random.Random) -> str:
-    """A policy that allows much and denies some; sometimes an invalid one."""
+def random_document(dice: random.Random) -> str:
+    """Return a policy that allows much and denies some; sometimes an invalid one."""
     if dice.random() < 0.02:
-        return '{"schemaVersion": "1", "rules": [{"access": "allow", "operations": ["gone:*"], "targets": ["*"]}]}'
-    rules = [rule(dice) for _ in range(dice.randrange(1, 5))]
+        return document_text(allow("gone:*"))
+    rules = [random_rule(dice) for _ in range(dice.randrange(1, 5))]
     if dice.random() < 0.7:
-        rules.append(rule(dice) | {"access": "allow", "operations": ["*"], "targets": ["*"]})
-    return json.dumps({"schemaVersion": "1", "rules": [{"name": "", **one} for one in rules]})
+        rules.append(random_rule(dice) | {"access": "allow", "operations": ["*"], "targets": ["*"]})
+    return document_text(*rules)
 
 
-def rule(dice: random.Random) -> dict[str, Any]:
-    service, resource, action = dice.choice(NAMES).split(":")
-    kind = dice.choice(("instances", "volumes", "databases", "*"))
-    region = dice.choice(("*", "*", *REGIONS))
-    exact, wide = f"{service}:{resource}:{action}", ("*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
-    result = {
-        "access": dice.choice(("allow", "allow", "allow", "deny")),
-        "operations": [dice.choice((exact, *wide))],
-        "targets": [dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))],
-    }
-    constraints = dice.choice(
-        (
-            {},
-            *[{"equals": {"frn:resourceTag/env": dice.choice(("dev", "prod"))}}] * 3,
-            *[{"equals": {"frn:region": dice.choice(REGIONS)}}] * 2,
-            {"notEquals": {"frn:requestTag/env": "prod"}},
-            {"ipInRange": {"frn:sourceIp": [dice.choice(("203.0.113.0/24", "2001:db8::/32"))]}},
-            {"equals": {"frn:principalType": dice.choice(("user", "api_key", "workload_identity"))}},
-            {"before": {"frn:currentTime": dice.choice(("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"))}},
-            {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
-        )
-    )
-    return result | ({"constraints": constraints} if constraints else {})
+CONSTRAINTS: tuple[Callable[[random.Random], dict[str, Any]], ...] = (
+    lambda dice: {},
+    *[lambda dice: {"equals": {"frn:resourceTag/env": dice.choice(("dev", "prod"))}}] * 3,
+    *[lambda dice: {"equals": {"frn:region": dice.choice(REGIONS)}}] * 2,
+    lambda dice: {"notEquals": {"frn:requestTag/env": "prod"}},
+    lambda dice: {"ipInRange": {"frn:sourceIp": [dice.choice(("203.0.113.0/24", "2001:db8::/32"))]}},
+    lambda dice: {"equals": {"frn:principalType": dice.choice(("user", "api_key", "workload_identity"))}},
+    lambda dice: {"before": {"frn:currentTime": f"{dice.choice((2020, 2099))}-01-01T00:00:00Z"}},
+    lambda dice: {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
+)
+
+
+def random_rule(dice: random.Random) -> dict[str, Any]:
+    operations = (dice.choice(NAMES), "*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
+    region, kind = dice.choice(("*", "*", *REGIONS)), dice.choice(("instances", "volumes", "databases", "*"))
+    make, target = dice.choice((allow, allow, allow, deny)), dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))
+    return make(dice.choice(operations), targets=(target,), **dice.choice(CONSTRAINTS)(dice))
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -244,7 +244,9 @@ async def collect(hub: EventHub, stream: Stream, seconds: float) -> list[str]:
     return [text async for text in routes._events(hub, stream, seconds, keepalive_seconds=0.1)]
 
 
-async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(hub: EventHub, opened: Callable[[], Stream]) -> None:
+async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time_or_its_session(
+    planned: Planned, hub: EventHub, opened: Callable[[], Stream]
+) -> None:
     texts = await collect(hub, opened(), 0.5)
     assert set(texts) == {RESYNC, KEEPALIVE}
     assert texts.count(RESYNC) == 1
@@ -253,11 +255,6 @@ async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(hub: EventHub
     await asyncio.sleep(2 * event_stream.POLL_SECONDS)
     polling = [task for task in asyncio.all_tasks() if task.get_name() == "event-streams"]
     assert polling == [], "nothing is polled while no stream is open"
-
-
-async def test_a_session_that_runs_out_ends_its_streams(
-    planned: Planned, hub: EventHub, opened: Callable[[], Stream]
-) -> None:
     execute(planned.database, update(tables.sessions).values(expires_at=NOW))
     # A poll may take longer than the pause between two keepalives.
     assert {*await collect(hub, opened(), 10)} <= {KEEPALIVE}
