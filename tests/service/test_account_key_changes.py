@@ -125,8 +125,17 @@ def test_scopes_keep_their_order_and_one_given_twice_is_refused(platform: Runnin
     for answer in (create(platform, *twice), key.manage("PATCH", body={"scopes": twice})):
         assert code(answer) == (400, "INVALID_INPUT")
         assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "compute:*"}
-    listed = [scope.scope for scope in every_scope() if scope.scope != "*"]
-    assert Key(platform, *listed).made["scopes"] == listed
+    every = [scope.scope for scope in every_scope() if scope.scope != "*"]
+    assert Key(platform, *every).made["scopes"] == every
+    # The scopes of a tenant list missing operations.
+    answer = platform.get(f"/api/v1/tenants/{WEB_SHOP}/scopes", as_=VIEWER)
+    listed = {scope["scope"]: scope for scope in answer.json()["scopes"]}
+    assert "*" not in listed
+    assert (listed["compute:read"]["held"], listed["compute:read"]["lacks"]) == (True, [])
+    assert not listed["compute:*"]["held"]
+    assert "compute:instances:create" in listed["compute:*"]["lacks"]
+    assert listed["compute:*"]["operations"] > listed["compute:read"]["operations"] > 0
+    assert listed["compute:start"]["enforced"] is False
 
 
 BEYOND = [
@@ -148,17 +157,6 @@ def test_a_scope_beyond_the_creators_grants_is_refused(platform: Running) -> Non
     # A scope that the creator holds in part is accepted.
     for person, scope in ((VIEWER, "compute:read"), (REGIONAL, "compute:write"), (ADMIN, "organizations:*")):
         assert Key(platform, scope, person=person).made["scopes"] == [scope]
-
-
-def test_the_scopes_of_a_tenant_list_missing_operations(platform: Running) -> None:
-    answer = platform.get(f"/api/v1/tenants/{WEB_SHOP}/scopes", as_=VIEWER)
-    scopes = {scope["scope"]: scope for scope in answer.json()["scopes"]}
-    assert "*" not in scopes
-    assert (scopes["compute:read"]["held"], scopes["compute:read"]["lacks"]) == (True, [])
-    assert not scopes["compute:*"]["held"]
-    assert "compute:instances:create" in scopes["compute:*"]["lacks"]
-    assert scopes["compute:*"]["operations"] > scopes["compute:read"]["operations"] > 0
-    assert scopes["compute:start"]["enforced"] is False
 
 
 def test_two_calendar_years_to_the_second_are_the_longest_life(platform: Running) -> None:

@@ -143,8 +143,7 @@ def test_a_change_and_its_entries_are_one(log: Database, database_url: str) -> N
     with log.write() as connection:
         for target in "abc":
             record(connection, target)
-    result = verdict(log)
-    assert (result.entries, result.fault) == (13, None)
+    assert (verdict(log).entries, verdict(log).fault) == (13, None)
     assert fetch_scalars(log, select(audit_log.c.target).order_by(ID.desc()).limit(4)) == ["c", "b", "a", "thing:9"]
     # Without the hooks of an audit log an entry is refused.
     with closing(Database(database_url)) as plain, pytest.raises(LookupError):
@@ -252,33 +251,28 @@ def older(
         yield database
 
 
-def require_whole(database: Database, entries: int) -> None:
-    result = verdict(database, sealed=False)
-    assert (result.entries, result.fault) == (entries, None)
-
-
-def require_detection(database: Database) -> None:
-    for outcome, reason in (("other", ALTERED), ("x", None)):
-        execute(database, update(audit_log).where(audit_log.c.target == "3").values(outcome=outcome))
-        fault = verdict(database, sealed=False).fault
-        assert (fault and fault.reason) == reason
-
-
 def test_a_chain_is_verified_before_an_upgrade_and_goes_on_after_it(older: Database) -> None:
     """A restore verifies the chain of a backup before its database is upgraded."""
-    require_whole(older, 5)
-    require_detection(older)
+
+    def require_verified(entries: int) -> None:
+        """An altered entry is detected, and nothing after it was put back."""
+        for outcome, reason in (("other", ALTERED), ("x", None)):
+            execute(older, update(audit_log).where(audit_log.c.target == "3").values(outcome=outcome))
+            result = verdict(older, sealed=False)
+            assert (result.fault and result.fault.reason) == reason
+        assert result.entries == entries
+
+    require_verified(5)
     migrate.upgrade(older)
-    require_whole(older, 5)
+    require_verified(5)
     chain.initialize_chain(older, SECRET, NOW, rolling=False)
     chain.install_audit_hooks(older, SECRET)
     write_entry(older, "new")
     seal(older)
-    require_whole(older, 6)
+    require_verified(6)
     rows = fetch(older, select(audit_log.c.sequence, audit_log.c.target).order_by(audit_log.c.id))
     assert rows == [*((number + 1, str(number)) for number in range(5)), (6, "new")]
     with older.read() as connection:
         exported = export_segment(connection, KEY, after=0, before=NOW + timedelta(days=1))
     assert exported
     assert (exported[0].first, exported[0].last) == (1, 6)
-    require_detection(older)

@@ -319,12 +319,11 @@ def test_a_wrong_seal_is_refused_with_trust_as_well(stopped: Stopped, tmp_path: 
 def test_a_backup_needs_a_platform_and_replaces_no_file(stopped: Stopped, tmp_path: Path) -> None:
     settings, good = stopped
     before = good.read_bytes()
-    with pytest.raises(InvalidBackup, match="already exists"):
-        create_backup(settings, good)
-    assert good.read_bytes() == before
-    assert [one.name for one in good.parent.iterdir()] == [good.name]
-    with pytest.raises(InvalidBackup, match="no platform in"):
-        create_backup(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
+    elsewhere = from_arguments(["--data-dir", str(tmp_path)], {})
+    for reason, place, file in (("already exists", settings, good), ("no platform in", elsewhere, tmp_path / "b.tar")):
+        with pytest.raises(InvalidBackup, match=reason):
+            create_backup(place, file)
+    assert (good.read_bytes(), [one.name for one in good.parent.iterdir()]) == (before, [good.name])
 
 
 def change(settings: Settings) -> None:

@@ -10,10 +10,11 @@ from tests.service.issuing import GONE, MEMBER, OWNER, Issuing, Reply, at_once
 from tests.service.queries import fetch
 
 
-def test_an_approved_device_code_gives_a_session_of_the_first_person(issuing: Issuing) -> None:
+def test_an_approved_device_code_gives_a_session_of_the_first_person_once(issuing: Issuing) -> None:
     started = issuing.start_device(device="laptop")
     assert issuing.poll(started["device_code"]).error == "authorization_pending"
     assert issuing.approve(started["user_code"]).body["email"] == OWNER
+    assert issuing.approve(started["user_code"], email=MEMBER).error == "invalid_grant"
     reply = issuing.poll(started["device_code"])
     assert (reply.status, reply.body["token_type"], reply.body["expires_in"]) == (200, "Bearer", 1800)
     assert reply.cache == "no-store"
@@ -23,15 +24,12 @@ def test_an_approved_device_code_gives_a_session_of_the_first_person(issuing: Is
     (entry,) = issuing.audited("session.start")
     assert (entry.actor_kind, entry.actor_id, entry.outcome) == ("session", "u-owner", "done")
     assert issuing.poll(started["device_code"]).error == "invalid_grant"
-
-
-def test_a_user_code_may_be_typed_carelessly_and_is_answered_once(issuing: Issuing) -> None:
+    # A user code may be typed carelessly.
     started = issuing.start_device()
     assert re.fullmatch(r"[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", started["user_code"])
     assert started["verification_uri_complete"].endswith(started["user_code"])
     careless = " " + started["user_code"].lower().replace("-", " ")
     assert issuing.approve(careless, email=MEMBER.upper()).status == 200
-    assert issuing.approve(started["user_code"], email=OWNER).error == "invalid_grant"
     assert issuing.bearer(issuing.poll(started["device_code"]).body["access_token"]).email == MEMBER
 
 
