@@ -1,18 +1,18 @@
 """Default tags over HTTP: read and replaced, their history, and the tags of new resources."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from service.db.engine import Database
-from service.db.tables import audit_log
+from service.db.tables import audit_log, default_tag_versions
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.planned import until
-from tests.service.queries import fetch
+from tests.service.queries import execute, fetch
 from tests.service.running import ADMIN, AURORA, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
 
 # `tests/client/test_tag_rules.py` has all the rules.
@@ -209,13 +209,20 @@ NEWER_PROVIDERS += ("dev", "", "x" * 500, "0.61")
 
 @pytest.mark.slow
 def test_new_resources_get_the_former_set_for_a_while() -> None:
-    with Running(None, FROST_PLATFORM_TAG_PROPAGATION="2") as platform:
+    versions = default_tag_versions.c
+    with (
+        Running(None, FROST_PLATFORM_TAG_PROPAGATION="600") as platform,
+        closing(Database(platform.database_url)) as database,
+    ):
         former = stored(platform)
-        put(platform, {"env": "between"})
-        put(platform, {"env": "new"})
+        for tags in ({"env": "between"}, {"env": "new"}):
+            put(platform, tags)
         assert create(platform).json()["tags"] == former
         assert create(platform, headers={"X-FM-Provider-Version": "0.1.0"}).status == 400
-        until(lambda: create(platform, "secret").json()["tags"] == {"env": "new"}, 10)
+        earlier = datetime.now(UTC) - timedelta(seconds=601)
+        of_shop = update(default_tag_versions).where(versions.tenant_id == WEB_SHOP, versions.changed_at > earlier)
+        execute(database, of_shop.values(changed_at=earlier))
+        assert create(platform, "secret").json()["tags"] == {"env": "new"}
         tenant = new_tenant(platform)
         put(platform, {"env": "first"}, tenant=tenant)
         assert create(platform, "secret", tenant).json()["tags"] == {}
