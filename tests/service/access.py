@@ -35,7 +35,6 @@ def document_text(*rules: dict[str, Any]) -> str:
 
 
 def trial(*rules: dict[str, Any], operation: str = READ, target: str = "*", **facts: Any) -> dict[str, Any]:
-    """The body of a trial of a document with these rules."""
     return {"documentText": document_text(*rules), "operation": operation, "target": target, "facts": facts}
 
 
@@ -83,7 +82,6 @@ class Iam:
         return self.platform.ask(method, f"{self.base}{path}", as_=self.person, body=body, headers=headers)
 
     def raw(self, method: str, path: str, content: bytes) -> Answer:
-        """A body byte by byte."""
         headers = {"Authorization": f"Bearer {self.platform.token(self.person)}", "Content-Type": "application/json"}
         return self.platform.request(method, f"{self.base}{path}", headers, content)
 
@@ -95,7 +93,6 @@ class Iam:
     # What must succeed
 
     def access(self, kind: str, identifier: str) -> dict[str, Any]:
-        """The effective access of a principal."""
         return dict(self.get(f"/iam/access?principalType={kind}&principalId={identifier}"))
 
     def simulate(self, *rules: dict[str, Any], **asked: Any) -> dict[str, Any]:

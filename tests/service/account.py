@@ -11,7 +11,6 @@ def keys_of(tenant: str = WEB_SHOP) -> str:
 
 
 def create(platform: Running, *scopes: str, person: str = OWNER, tenant: str = WEB_SHOP, **members: Any) -> Answer:
-    """An attempt to make a key; `scopes` None leaves them out."""
     headers = members.pop("headers", {})
     body = {"name": "test key", "scopes": list(scopes)} | members
     return platform.ask("POST", keys_of(tenant), as_=person, body=body, headers=headers)
@@ -33,11 +32,9 @@ class Key:
         return f"{keys_of(self.tenant)}/{self.id}"
 
     def use(self, method: str = "GET", path: str = "/api/v1/me", body: Any = None, **headers: str) -> Answer:
-        """A request with the key."""
         return self.platform.ask(method, path, body=body, headers={"X-API-Key": self.secret, **headers})
 
     def manage(self, method: str, suffix: str = "", body: Any = None) -> Answer:
-        """A request of its maker about the key."""
         return self.platform.ask(method, self.path + suffix, as_=self.person, body=body)
 
     def revoke(self) -> Answer:

@@ -41,7 +41,6 @@ def record(connection: Connection, target: str = "t", at: datetime = NOW, **deta
 
 
 def write_entry(database: Database, target: str = "t", at: datetime = NOW, **details: Any) -> None:
-    """Write an entry in a transaction of its own."""
     with database.write() as connection:
         record(connection, target, at, **details)
 

@@ -48,7 +48,6 @@ class Cluster:
 
 
 def exchange(platform: Running, token: str, **fields: str) -> Answer:
-    """What the exchange answers to a token."""
     form = {"grant_type": GRANT, "subject_token": token, "subject_token_type": JWT_TYPE} | fields
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     return platform.request("POST", "/api/v1/auth/workload-token", headers, urlencode(form).encode())

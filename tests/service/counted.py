@@ -1,4 +1,4 @@
-"""The demo world in this process with a key and a session, where a test counts statements."""
+"""The demo world in this process, where a test counts statements."""
 
 import json
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from service.db import tables
 from service.oidc_issuer.issuer import LocalIssuer
 from service.settings import AUDIENCE, CLIENT_ID
 from tests.service.inside import Inside
+from tests.service.queries import execute, fetch_scalars
 from tests.service.running import WEB_SHOP
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
@@ -24,28 +25,19 @@ class Counted(Inside):
 
     def __init__(self, folder: Path, database_url: str | None) -> None:
         super().__init__(folder, database_url, "demo")
-        now, issuer = datetime.now(UTC), self.platform.issuer
+        now, issuer, session_id = datetime.now(UTC), self.platform.issuer, str(uuid4())
         assert isinstance(issuer, LocalIssuer)
-        session_id = str(uuid4())
+        key, members = tables.api_keys, tables.memberships.c
+        scopes = {"scopes": ["compute:read", "organizations:read"], "rate_limit": 60_000}
+        execute(self.platform.database, update(key).where(key.c.name == KEY).values(scopes))
+        owners = select(members.user_id).join(
+            tables.tenants, tables.tenants.c.organization_id == members.organization_id
+        )
+        owners = owners.where(tables.tenants.c.id == WEB_SHOP, members.role == "owner")
+        user_id, *_ = fetch_scalars(self.platform.database, owners)
+        start: dict[str, Any] = {"issuer": issuer.issuer, "user_id": user_id, "device": "d", "location": "p", "at": now}
         with self.platform.database.write() as connection:
-            scopes = {"scopes": ["compute:read", "organizations:read"], "rate_limit": 60_000}
-            connection.execute(update(tables.api_keys).where(tables.api_keys.c.name == KEY).values(scopes))
-            owner = select(tables.memberships.c.user_id).join(
-                tables.tenants, tables.tenants.c.organization_id == tables.memberships.c.organization_id
-            )
-            user_id = connection.scalars(
-                owner.where(tables.tenants.c.id == WEB_SHOP, tables.memberships.c.role == "owner")
-            ).first()
-            assert user_id is not None
-            sessions.start(
-                connection,
-                issuer=issuer.issuer,
-                user_id=user_id,
-                device="d",
-                location="p",
-                at=now,
-                session_id=session_id,
-            )
+            sessions.start(connection, session_id=session_id, **start)
         instant = int(now.timestamp())
         claims = {"iss": issuer.issuer, "sub": user_id, "aud": AUDIENCE, "client_id": CLIENT_ID, "sid": session_id}
         times = {"iat": instant, "nbf": instant, "exp": instant + 600}
@@ -59,3 +51,20 @@ class Counted(Inside):
         answer = self.ask(method, path, headers, body)
         assert answer.status_code == 200, answer.text
         return len(self.statements)
+
+
+class Demo(Inside):
+    """The demo world with a key that asks for decisions."""
+
+    def __init__(self, folder: Path, database_url: str | None) -> None:
+        super().__init__(folder, database_url, "demo")
+        self.secret = json.loads((folder / "world-keys.json").read_text())[KEY]["secret"]
+        changed = {"scopes": ["decisions:evaluate"], "rate_limit": 60_000}
+        execute(self.platform.database, update(tables.api_keys).where(tables.api_keys.c.name == KEY).values(changed))
+        here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"
+        self.instance, *_ = fetch_scalars(self.platform.database, select(tables.resources.c.id).where(*here))
+
+    def asked(self, path: str, body: dict[str, Any]) -> Any:
+        answer = self.ask("POST", path, {"X-API-Key": self.secret}, body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()

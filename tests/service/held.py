@@ -182,7 +182,6 @@ class InThisProcess(Running):
 
 
 def described(content: bytes) -> dict[str, str]:
-    """The headers of a JSON body."""
     return {"Content-Type": "application/json", "Content-Length": str(len(content))}
 
 

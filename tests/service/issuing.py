@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc import jws
 from sqlalchemy import insert, select, update
 
 from service.authn.bearer_tokens import BearerTokens
@@ -22,6 +23,7 @@ from service.errors import ApiError
 from service.oidc_issuer import endpoints
 from service.oidc_issuer.issuer import LocalIssuer
 from service.principal import Principal
+from tests.service.queries import execute, fetch
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = sha256(b"the platform's secret").digest()
@@ -58,7 +60,6 @@ class Reply:
         return str(self.body.get("error", "")) or self.query().get("error", "")
 
     def query(self) -> dict[str, str]:
-        """The parameters of the redirect."""
         return {name: values[0] for name, values in parse_qs(urlsplit(self.location).query).items()}
 
 
@@ -74,18 +75,14 @@ class Issuing:
 
     def populate(self) -> "Issuing":
         people = {"u-owner": OWNER, "u-member": MEMBER, "u-gone": GONE}
-        with self.database.write() as connection:
-            connection.execute(
-                insert(users),
-                [{"id": id, "email": email, "name": email, "created_at": NOW} for id, email in people.items()],
-            )
-            connection.execute(insert(platform_state).values(name="first_person", value=OWNER))
+        rows = [{"id": id, "email": email, "name": email, "created_at": NOW} for id, email in people.items()]
+        first = insert(platform_state).values(name="first_person", value=OWNER)
+        execute(self.database, insert(users).values(rows), first)
         self.delete(GONE)
         return self
 
     def delete(self, email: str) -> None:
-        with self.database.write() as connection:
-            connection.execute(update(users).where(users.c.email == email).values(deleted_at=self.clock.now()))
+        execute(self.database, update(users).where(users.c.email == email).values(deleted_at=self.clock.now()))
 
     def ask(self, endpoint: endpoints.Endpoint, fields: dict[str, str] | str, method: str = "POST") -> Reply:
         encoded = fields if isinstance(fields, str) else urlencode(fields)
@@ -109,7 +106,6 @@ class Issuing:
         return self.ask("approve", {"user_code": user_code, **fields})
 
     def sign_in(self, email: str = OWNER, **fields: str) -> dict[str, Any]:
-        """The tokens of a fresh session."""
         started = self.start_device(**fields)
         assert self.approve(started["user_code"], email=email).status == 200
         reply = self.poll(started["device_code"])
@@ -120,7 +116,7 @@ class Issuing:
 
     def authorize(self, verifier: str, /, **fields: str) -> Reply:
         """The authorization endpoint; a field given as "" is left out."""
-        asked = {
+        parameters = {
             "response_type": "code",
             "client_id": "frost-cli",
             "redirect_uri": REDIRECT,
@@ -130,30 +126,22 @@ class Issuing:
             "code_challenge_method": "S256",
             **fields,
         }
-        return self.ask("authorize", {name: value for name, value in asked.items() if value}, "GET")
+        return self.ask("authorize", {name: value for name, value in parameters.items() if value}, "GET")
 
     def code(self, **fields: str) -> tuple[str, str]:
-        """A fresh authorization code and its verifier."""
         verifier = token_urlsafe(32)
         return self.authorize(verifier, **fields).query()["code"], verifier
 
     def exchange(self, code: str, verifier: str, /, **fields: str) -> Reply:
-        asked = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "code_verifier": verifier,
-            "redirect_uri": REDIRECT,
-            "client_id": "frost-cli",
-            **fields,
-        }
-        return self.ask("token", {name: value for name, value in asked.items() if value})
+        form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier, "client_id": "frost-cli"}
+        form |= {"redirect_uri": REDIRECT} | fields
+        return self.ask("token", {name: value for name, value in form.items() if value})
 
     # Sessions
 
     def refresh(self, refresh_token: str, **fields: str) -> Reply:
-        return self.ask(
-            "token", {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": "frost-cli", **fields}
-        )
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": "frost-cli"}
+        return self.ask("token", form | fields)
 
     def bearer(self, access_token: str) -> Principal:
         return self.tokens.authenticate(access_token, request_id="request-2", peer_uid=1000)
@@ -167,14 +155,12 @@ class Issuing:
             return False
 
     def session(self, session_id: str) -> Any:
-        with self.database.read() as connection:
-            return connection.execute(select(sessions).where(sessions.c.id == session_id)).one()
+        [session] = fetch(self.database, select(sessions).where(sessions.c.id == session_id))
+        return session
 
     def audited(self, operation: str) -> list[Any]:
-        with self.database.read() as connection:
-            return list(
-                connection.execute(select(audit_log).where(audit_log.c.operation == operation).order_by(audit_log.c.id))
-            )
+        entries = select(audit_log).where(audit_log.c.operation == operation).order_by(audit_log.c.id)
+        return fetch(self.database, entries)
 
 
 def at_once(count: int, act: Callable[[int], Reply]) -> list[Reply]:
@@ -190,8 +176,6 @@ def at_once(count: int, act: Callable[[int], Reply]) -> list[Reply]:
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """What a token says, unchecked."""
-    from joserfc import jws
-
+    """Return the claims of a token, without verification."""
     claims: dict[str, Any] = json.loads(jws.extract_compact(token.encode()).payload)
     return claims

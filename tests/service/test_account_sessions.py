@@ -9,11 +9,10 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from service.db.engine import Database
-from service.db.tables import api_keys, audit_log, memberships, users
+from service.db.tables import audit_log, memberships, users
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
-from tests.service.audited import full_log
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.queries import execute, fetch
 from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, DEVICE_GRANT, MEMBER, OWNER, VIEWER, WEB_SHOP, Running
@@ -49,24 +48,6 @@ def details_of(database: Database, operation: str) -> dict[str, int]:
 
 
 def test_sessions_are_listed_and_end_at_once_and_keys_go_on(platform: Running, platform_database: Database) -> None:
-    listed = platform.get("/api/v1/sessions", as_=OWNER).json()["sessions"]
-    devices = {one["device"] for one in listed}
-    assert {"astrid-mbp (macOS)", "thinkpad-x1 (Fedora)", "build-host-3"} < devices
-    assert not devices & {"borrowed-laptop", "old-mbp (macOS)", "jonas-desktop (Ubuntu)"}
-    (current,) = [one for one in listed if one["current"]]
-    assert current["id"] == platform.get("/api/v1/me", as_=OWNER).json()["credential"]["id"]
-    assert current["place"] == "this machine"
-    assert [one["lastSeenAt"] for one in listed] == sorted((one["lastSeenAt"] for one in listed), reverse=True)
-    first, second = platform.sign_in(OWNER), platform.sign_in(OWNER)
-    other, key = platform.sign_in(ADMIN), Key(platform, "compute:read")
-    ended = {"ended": len(listed) + 2}
-    assert with_token(platform, first, "POST", END_ALL).json() == ended
-    assert [with_token(platform, token).status for token in (first, second, other)] == [401, 401, 200]
-    assert key.use().status == 200
-    assert details_of(platform_database, "session.revoke_all") == {"sessions": ended["ended"]}
-
-
-def test_refresh_tokens_and_open_sign_ins_end_with_the_sessions(platform: Running) -> None:
     def start() -> str:
         started = platform.form("/issuer/device_authorization", client_id="frost-cli")
         platform.form("/issuer/device/approve", user_code=started["user_code"], email=OWNER)
@@ -77,9 +58,23 @@ def test_refresh_tokens_and_open_sign_ins_end_with_the_sessions(platform: Runnin
         content = urlencode({"grant_type": grant, "client_id": "frost-cli"} | fields).encode()
         return platform.request("POST", "/issuer/token", headers, content)
 
-    signed_in = post(DEVICE_GRANT, device_code=start()).json()
-    waiting = start()
-    assert with_token(platform, signed_in["access_token"], "POST", END_ALL).status == 200
+    listed = platform.get("/api/v1/sessions", as_=OWNER).json()["sessions"]
+    devices = {one["device"] for one in listed}
+    assert {"astrid-mbp (macOS)", "thinkpad-x1 (Fedora)", "build-host-3"} < devices
+    assert not devices & {"borrowed-laptop", "old-mbp (macOS)", "jonas-desktop (Ubuntu)"}
+    (current,) = [one for one in listed if one["current"]]
+    assert current["id"] == platform.get("/api/v1/me", as_=OWNER).json()["credential"]["id"]
+    assert current["place"] == "this machine"
+    assert [one["lastSeenAt"] for one in listed] == sorted((one["lastSeenAt"] for one in listed), reverse=True)
+    signed_in, waiting = post(DEVICE_GRANT, device_code=start()).json(), start()
+    first, second = signed_in["access_token"], platform.sign_in(OWNER)
+    other, key = platform.sign_in(ADMIN), Key(platform, "compute:read")
+    ended = {"ended": len(listed) + 2}
+    assert with_token(platform, first, "POST", END_ALL).json() == ended
+    assert [with_token(platform, token).status for token in (first, second, other)] == [401, 401, 200]
+    assert key.use().status == 200
+    assert details_of(platform_database, "session.revoke_all") == {"sessions": ended["ended"]}
+    # Refresh tokens and open sign-ins end with the sessions.
     assert post("refresh_token", refresh_token=signed_in["refresh_token"]).status == 400
     assert post(DEVICE_GRANT, device_code=waiting).status == 400
 
@@ -102,12 +97,11 @@ def test_a_deletion_ends_credentials_and_is_reversed_until_day_30(
     assert ended["apiKeys"] >= 2
     assert ended["sessions"] >= 2
     viewer = update(users).where(users.c.email == VIEWER)
-    for days, status in ((29.999, 200), (30.001, 409), (31, 409)):
+    for days, status in ((29.999, 200), (30.001, 409)):
         execute(platform_database, viewer.values(deleted_at=datetime.now(UTC) - timedelta(days=days)))
         answer = restore(platform, VIEWER)
         assert answer.status == status
-        if status == 409:
-            assert code(answer) == (409, "RESTORE_WINDOW_PASSED")
+    assert code(answer) == (409, "RESTORE_WINDOW_PASSED")
 
 
 def test_a_restored_account_has_its_roles_and_no_credentials(platform: Running, platform_database: Database) -> None:
@@ -155,13 +149,3 @@ def test_the_last_owner_with_other_members_stays(platform: Running, platform_dat
     others = memberships.c.organization_id != AURORA, memberships.c.user_id != id_of(BOREALIS_OWNER)
     execute(platform_database, delete(memberships).where(*others))
     assert delete_account(platform, BOREALIS_OWNER).status == 200
-
-
-def test_nothing_ends_when_the_audit_log_cannot_be_written(platform: Running, platform_database: Database) -> None:
-    token = platform.sign_in(VIEWER)
-    with full_log(platform_database):
-        for method, path in (("DELETE", "/api/v1/me"), ("POST", END_ALL)):
-            assert with_token(platform, token, method, path).status == 500
-            assert with_token(platform, token).status == 200
-    revoked = select(api_keys.c.id).join(users).where(users.c.email == VIEWER, api_keys.c.revoked_at.is_not(None))
-    assert fetch(platform_database, revoked) == []

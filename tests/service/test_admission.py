@@ -91,20 +91,16 @@ def test_the_connection_that_is_idle_for_longest_is_closed_first() -> None:
     assert connections.has_room_for(Source("192.0.2.2"))
 
 
-def test_a_trusted_proxy_and_the_socket_have_only_the_total() -> None:
+def test_connections_and_requests_keep_an_eighth_for_the_unix_socket() -> None:
+    """A trusted proxy has only the total."""
     connections = Connections(Limits(max_connections=16, max_connections_per_address=2))
-    for source, accepted in ((Source(), 14), (LOCAL, 2)):
+    requests = Requests(Limits(max_requests=16, max_requests_per_address=16))
+    for source, address, other, accepted in ((Source(), "192.0.2.1", "192.0.2.2", 14), (LOCAL, None, None, 2)):
         for _ in range(accepted):
             assert connections.has_room_for(source)
             connections.add(Idle(), source)
-        assert not connections.has_room_for(source)
-
-
-def test_requests_keep_an_eighth_for_the_unix_socket() -> None:
-    requests = Requests(Limits(max_requests=16, max_requests_per_address=16))
-    for address, other, accepted in (("192.0.2.1", "192.0.2.2", 14), (None, None, 2)):
-        for _ in range(accepted):
             requests.enter(address)
+        assert not connections.has_room_for(source)
         with pytest.raises(ApiError):
             requests.enter(other)
 
@@ -121,9 +117,7 @@ def test_unknown_addresses_known_addresses_and_the_socket_share_memory() -> None
         while (body := IncomingBody(memory, address, 0.0, is_known)).take(size):
             bodies.append(body)
         assert len(bodies) == expected
-
-
-def test_a_body_that_grows_becomes_a_large_one_and_gives_everything_back() -> None:
+    # A body that grows becomes a large one and gives everything back.
     memory = BodyMemory(Limits(max_body_mebibytes=1))
     for _ in range(3):
         body = IncomingBody(memory, "192.0.2.1", 0.0, known=False)

@@ -6,21 +6,13 @@ import multiprocessing
 import os
 import random
 import signal
-import time
 from collections.abc import Callable
-from contextlib import closing
-from typing import Any
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import event
 
 from service.db.engine import Database
-from service.db.tables import EPOCH, executors
 from tests.service.audited import audited
-from tests.service.conftest import KINDS, DemoUrl
-from tests.service.planned import until
-from tests.service.queries import execute
-from tests.service.running import OWNER, WEB_SHOP, Running
 from tests.service.tagged import DEFAULTS, Tagged, every_sort
 
 pytestmark = pytest.mark.slow
@@ -28,7 +20,6 @@ pytestmark = pytest.mark.slow
 BATCH_SIZE = 20
 LONGEST_SECONDS = 60
 """The limit of a run on a busy machine as well; it takes less than one second."""
-BASE = f"/api/v1/tenants/{WEB_SHOP}"
 
 
 def carry(tagged: Tagged, run_id: str) -> None:
@@ -131,39 +122,3 @@ def test_killed_at_200_random_points_an_apply_goes_on_where_it_was(database: Dat
         except AssertionError as error:
             error.add_note(f"killed before statement {statement} of {total}")
             raise
-
-
-def expire_executors(platform: Running) -> None:
-    """Fake the clock: on PostgreSQL a process takes over a run 20 seconds after its executor was last seen."""
-    with closing(Database(platform.database_url)) as database:
-        execute(database, update(executors).values(seen_at=EPOCH))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_platform_killed_during_an_apply_takes_it_up_again(kind: str, demo_url: DemoUrl) -> None:
-    with Running(demo_url(kind), FROST_PLATFORM_APPLY_PACE="0.05") as platform:
-        tags = {"zone": "north", "env": "killed"}
-        assert platform.ask("PUT", f"{BASE}/default-tags", as_=OWNER, body={"tags": tags}).status == 200
-        preview = platform.ask("POST", f"{BASE}/default-tags/preview", as_=OWNER, body={}).json()
-        run_id = platform.ask("POST", f"{BASE}/default-tags/apply", as_=OWNER).json()["runId"]
-        steps = set()
-
-        def operation() -> dict[str, Any]:
-            return dict(platform.get(f"{BASE}/operations/{run_id}", as_=OWNER).json())
-
-        for _ in range(12):
-            moved = operation()["seq"]
-            until(lambda moved=moved: operation()["seq"] > moved or operation()["status"] == "completed", 40)
-            time.sleep(random.random() * 0.1)
-            steps.add(operation()["currentStep"])
-            platform.kill()
-            expire_executors(platform)
-            platform.start()
-        until(lambda: operation()["status"] == "completed", 60)
-        result = operation()["result"]
-        preview.pop("affected")
-        assert result == preview
-        again = platform.ask("POST", f"{BASE}/default-tags/preview", as_=OWNER, body={}).json()
-        assert again["summary"]["updated"] == 0
-        assert again["summary"]["unchanged"] == result["summary"]["updated"] + result["summary"]["unchanged"]
-        assert len(steps) > 1

@@ -1,6 +1,5 @@
 """The audit log as a chain: changes behind the platform's back are detected, and nothing else."""
 
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Executable, delete, insert, select, text, update
+from sqlalchemy import Executable, delete, insert, select, update
 
 from service.app import open_platform
 from service.audit import chain
@@ -20,7 +19,7 @@ from service.audit.segments import export_segment
 from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, verify
 from service.db import migrate
 from service.db.engine import Database
-from service.db.tables import audit_head, audit_log, platform_state
+from service.db.tables import audit_head, audit_log
 from service.settings import from_arguments
 from tests.service.audited import (
     KEY,
@@ -41,7 +40,6 @@ NewDatabaseUrl = Callable[[str, bool], str]
 
 
 def fill(database: Database) -> Database:
-    """Write ten entries, numbered from 1."""
     for number in range(10):
         write_entry(database, f"thing:{number}", number=number, name="Zoë")
     seal(database)
@@ -53,11 +51,16 @@ def log(database: Database) -> Database:
     return fill(database)
 
 
-def test_an_untouched_log_is_whole(database: Database) -> None:
+def test_an_untouched_log_is_whole_also_while_others_write(database: Database) -> None:
     assert verdict(database).fault is None
     result = verdict(fill(database))
     assert (result.entries, result.unchained, result.fault) == (10, 0, None)
     assert fetch_scalars(database, select(audit_log.c.hash).where(ID == 10)) == [result.head]
+    with database.read() as connection:
+        connection.execute(select(audit_head)).one()
+        write_entry(database, "meanwhile")
+        result = verify(connection, KEY)
+    assert (result.entries, result.fault) == (10, None)
 
 
 ID, SEQUENCE = audit_log.c.id, audit_log.c.sequence
@@ -140,8 +143,7 @@ def test_a_change_and_its_entries_are_one(log: Database, database_url: str) -> N
     with log.write() as connection:
         for target in "abc":
             record(connection, target)
-    result = verdict(log)
-    assert (result.entries, result.fault) == (13, None)
+    assert (verdict(log).entries, verdict(log).fault) == (13, None)
     assert fetch_scalars(log, select(audit_log.c.target).order_by(ID.desc()).limit(4)) == ["c", "b", "a", "thing:9"]
     # Without the hooks of an audit log an entry is refused.
     with closing(Database(database_url)) as plain, pytest.raises(LookupError):
@@ -170,59 +172,8 @@ def test_an_entry_reads_back_as_it_was_digested(chained: Database, details: dict
 
 @pytest.fixture(scope="module", params=KINDS)
 def chained(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) -> Iterator[Database]:
-    """One database for all examples."""
     with closing(audited(new_database_url(request.param, True))) as opened:
         yield opened
-
-
-def test_writers_at_once_make_one_chain(database_url: str) -> None:
-    """Each has an engine of its own, as another process has."""
-    writers = [audited(database_url) for _ in range(4)]
-
-    def change(number: int) -> None:
-        for turn in range(10):
-            write_entry(writers[number], f"{number}:{turn}")
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(change, range(4)))
-    result = verdict(writers[0])
-    assert (result.entries, result.fault) == (40, None)
-    for writer in writers:
-        writer.close()
-
-
-def test_changes_that_wait_for_rows_of_each_other_do_not_deadlock(new_database_url: NewDatabaseUrl) -> None:
-    """One records its entry before it takes a row that the other holds: both take the head at their ends."""
-    database = audited(new_database_url("postgresql", True))
-    execute(database, insert(platform_state).values(name="row", value=""))
-    held = threading.Event()
-    row = select(platform_state).where(platform_state.c.name == "row").with_for_update()
-
-    def hold_first() -> None:
-        with database.write() as connection:
-            connection.execute(row)
-            held.set()
-            record(connection, "holds")
-
-    with ThreadPoolExecutor(1) as thread:
-        with database.write() as connection:
-            record(connection, "records")
-            holding = thread.submit(hold_first)
-            held.wait(60)
-            connection.execute(text("SET LOCAL lock_timeout = '5s'"))
-            connection.execute(row)
-        holding.result()
-    result = verdict(database)
-    assert (result.entries, result.fault) == (2, None)
-    database.close()
-
-
-def test_a_log_is_verified_as_of_one_moment_while_others_write(log: Database) -> None:
-    with log.read() as connection:
-        connection.execute(select(audit_head)).one()
-        write_entry(log, "meanwhile")
-        result = verify(connection, KEY)
-    assert (result.entries, result.fault) == (10, None)
 
 
 def unchained(target: str, at: datetime = NOW) -> dict[str, Any]:
@@ -300,34 +251,28 @@ def older(
         yield database
 
 
-def require_whole(database: Database, entries: int) -> None:
-    result = verdict(database, sealed=False)
-    assert (result.entries, result.fault) == (entries, None)
-
-
-def require_detection(database: Database) -> None:
-    """Alter an entry, and put it back."""
-    for outcome, reason in (("other", ALTERED), ("x", None)):
-        execute(database, update(audit_log).where(audit_log.c.target == "3").values(outcome=outcome))
-        fault = verdict(database, sealed=False).fault
-        assert (fault and fault.reason) == reason
-
-
 def test_a_chain_is_verified_before_an_upgrade_and_goes_on_after_it(older: Database) -> None:
     """A restore verifies the chain of a backup before its database is upgraded."""
-    require_whole(older, 5)
-    require_detection(older)
+
+    def require_verified(entries: int) -> None:
+        """An altered entry is detected, and nothing after it was put back."""
+        for outcome, reason in (("other", ALTERED), ("x", None)):
+            execute(older, update(audit_log).where(audit_log.c.target == "3").values(outcome=outcome))
+            result = verdict(older, sealed=False)
+            assert (result.fault and result.fault.reason) == reason
+        assert result.entries == entries
+
+    require_verified(5)
     migrate.upgrade(older)
-    require_whole(older, 5)
+    require_verified(5)
     chain.initialize_chain(older, SECRET, NOW, rolling=False)
     chain.install_audit_hooks(older, SECRET)
     write_entry(older, "new")
     seal(older)
-    require_whole(older, 6)
+    require_verified(6)
     rows = fetch(older, select(audit_log.c.sequence, audit_log.c.target).order_by(audit_log.c.id))
     assert rows == [*((number + 1, str(number)) for number in range(5)), (6, "new")]
     with older.read() as connection:
         exported = export_segment(connection, KEY, after=0, before=NOW + timedelta(days=1))
     assert exported
     assert (exported[0].first, exported[0].last) == (1, 6)
-    require_detection(older)

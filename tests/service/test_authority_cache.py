@@ -111,15 +111,6 @@ def test_a_key_revoked_after_its_lookup_is_refused(
     assert status(platform, platform.key) == 401
 
 
-def test_facts_of_one_organization_remain_in_memory_when_another_changes(platform: Counted, other: Database) -> None:
-    assert status(platform, platform.key) == 200
-    own = select(tables.tenants.c.organization_id).where(tables.tenants.c.id == WEB_SHOP)
-    outside = select(tables.tenants.c.id).where(tables.tenants.c.organization_id.not_in(own))
-    with other.write() as connection:
-        assert connection.execute(update(KEYS).where(KEYS.c.tenant_id.in_(outside)).values(rate_limit=7)).rowcount
-    assert platform.count("GET", LIST, platform.key) <= 2
-
-
 def test_decisions_do_not_depend_on_the_size_of_the_cache(platform: Counted, other: Database, tmp_path: Path) -> None:
     execute(other, *ATTACH_DENY)
     secrets = [key["secret"] for key in json.loads((tmp_path / "world-keys.json").read_text()).values()]

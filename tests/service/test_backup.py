@@ -3,15 +3,12 @@
 import io
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -23,7 +20,6 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from service.app import open_platform
-from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants
 from service.operator import backup_archive
@@ -148,8 +144,6 @@ def state(folder: Path) -> dict[str, str]:
 
 
 Part = tuple[tarfile.TarInfo, bytes]
-Forgery = Callable[[Path, Path], object]
-"""Writes another file after a good backup."""
 
 
 def members(file: Path) -> list[Part]:
@@ -175,108 +169,95 @@ def secret_in(parts: list[Part]) -> bytes:
     return next(content for member, content in parts if member.name == backup_archive.SECRET)
 
 
-def content(data: bytes) -> Forgery:
-    return lambda path, good: path.write_bytes(data)
+Forge = Callable[[list[Part]], list[Part]]
+"""Make the parts of another archive from those of a good backup."""
 
 
-def one_bit(name: str) -> Forgery:
-    def forge(path: Path, good: Path) -> None:
-        with tarfile.open(good) as tar:
-            at = tar.getmember(name).offset_data + 20
-        data = bytearray(good.read_bytes())
-        data[at] ^= 1
-        path.write_bytes(data)
+def change_manifest(**changes: Any) -> Forge:
+    return lambda parts: sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts))
+
+
+def rename_keys(name: str) -> Forge:
+
+    def forge(parts: list[Part]) -> list[Part]:
+        for member, _ in parts:
+            member.name = name if member.name == "world-keys.json" else member.name
+        manifest = parts[0][1].replace(b'"world-keys.json"', json.dumps(name).encode())
+        return sealed(manifest, parts, secret_in(parts))
 
     return forge
 
 
-def linked(kind: bytes) -> Forgery:
-    """Make the secret a link, as another program would follow it."""
+def link_secret(kind: bytes) -> Forge:
+    """Return a forgery whose secret is a link, as another program would follow it."""
 
-    def forge(path: Path, good: Path) -> None:
-        parts = members(good)
+    def forge(parts: list[Part]) -> list[Part]:
         for member, _ in parts:
             if member.name == "secret.key":
                 member.type, member.linkname = kind, "/etc/passwd"
-        write(path, parts)
+        return parts
 
     return forge
 
 
-def manifest(**changes: Any) -> Forgery:
-    """Another manifest, with its digest and its seal made to fit."""
-
-    def forge(path: Path, good: Path) -> None:
-        parts = members(good)
-        write(path, sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts)))
+def flip_bit(name: str) -> Forge:
+    def forge(parts: list[Part]) -> list[Part]:
+        return [(one, bytes([data[0] ^ 1, *data[1:]]) if one.name == name else data) for one, data in parts]
 
     return forge
 
 
-def named(name: str) -> Forgery:
-    """The keys of the seed under another name, in the manifest as well."""
-
-    def forge(path: Path, good: Path) -> None:
-        parts = members(good)
-        for member, _ in parts:
-            member.name = name if member.name == "world-keys.json" else member.name
-        changed = parts[0][1].replace(b'"world-keys.json"', json.dumps(name).encode())
-        write(path, sealed(changed, parts, secret_in(parts)))
-
-    return forge
+def change_end(*parts: Part, of: int = 1) -> Forge:
+    return lambda good: [*good[:-of], *parts]
 
 
-def ending(*parts: Part, of: int = 1) -> Forgery:
-    """Put other parts in the place of the last ones."""
-    return lambda path, good: write(path, [*members(good)[:-of], *parts])
-
-
-UNFIT: dict[str, tuple[Forgery, str]] = {
-    "empty": (content(b""), "not a frost backup"),
-    "text": (content(b"a" * 2000), "not a frost backup"),
-    "missing": (lambda path, good: None, "cannot be read"),
-    "pipe": (lambda path, good: os.mkfifo(path), "not a regular file"),
-    "folder": (lambda path, good: path.mkdir(), "Is a directory"),
-    "cut in the database": (
-        lambda path, good: path.write_bytes(good.read_bytes()[: good.stat().st_size // 2]),
-        "truncated",
-    ),
-    "cut before its end": (ending(of=2), "truncated"),
-    "cut in its seal": (ending((tarfile.TarInfo("more"), b"0" * 64)), "another file in place"),
+UNFIT: dict[str, tuple[Forge, str]] = {
+    "cut before its end": (change_end(of=2), "truncated"),
+    "cut in its seal": (change_end((tarfile.TarInfo("more"), b"0" * 64)), "another file in place"),
     "sealed with another secret": (
-        lambda path, good: write(path, sealed(members(good)[0][1], members(good), b"x" * 32)),
+        lambda parts: sealed(parts[0][1], parts, b"x" * 32),
         "its seal does not match the secret in",
     ),
-    "an empty seal": (ending((tarfile.TarInfo(backup_archive.SEAL), b"")), "its seal does not match the secret in"),
-    "without a seal": (ending(), "it has no seal.*--trust"),
-    "a bit of the database": (one_bit("platform.db"), "damaged"),
-    "a bit of the secret": (one_bit("secret.key"), "damaged"),
-    "a bit of the manifest": (one_bit("manifest.json"), "not a frost backup|damaged"),
-    "a symbolic link": (linked(tarfile.SYMTYPE), "another file in place"),
-    "a hard link": (linked(tarfile.LNKTYPE), "another file in place"),
-    "a device": (linked(tarfile.CHRTYPE), "another file in place"),
-    "a way up": (named("../../evil"), "unexpected file"),
-    "a way elsewhere": (named("/tmp/evil"), "unexpected file"),
-    "another file": (named("platform.lock"), "unexpected file"),
-    "huge": (manifest(files={"secret.key": {"bytes": 2**60, "sha256": "0"}}), "not enough space"),
-    "newer format": (manifest(format=99), "newer frost"),
-    "newer schema": (manifest(revision="0999", version="9.9"), "newer frost"),
-    "another schema than it says": (manifest(revision="0001"), "its database is corrupt"),
-    "of PostgreSQL": (manifest(database="postgresql"), "has a postgresql database"),
-    "no secret": (manifest(files={}), "not a frost backup"),
-    "a file without its digest": (manifest(files={"secret.key": {"bytes": 32}}), "not a frost backup"),
-    "without an instant": (manifest(createdAt=None), "not a frost backup"),
+    "an empty seal": (change_end((tarfile.TarInfo(backup_archive.SEAL), b"")), "its seal does not match the secret in"),
+    "without a seal": (change_end(), "it has no seal.*--trust"),
+    "a bit of the database": (flip_bit("platform.db"), "damaged"),
+    "a bit of the secret": (flip_bit("secret.key"), "damaged"),
+    "a bit of the manifest": (flip_bit("manifest.json"), "not a frost backup|damaged"),
+    "a symbolic link": (link_secret(tarfile.SYMTYPE), "another file in place"),
+    "a hard link": (link_secret(tarfile.LNKTYPE), "another file in place"),
+    "a device": (link_secret(tarfile.CHRTYPE), "another file in place"),
+    "a way up": (rename_keys("../../evil"), "unexpected file"),
+    "a way elsewhere": (rename_keys("/tmp/evil"), "unexpected file"),
+    "another file": (rename_keys("platform.lock"), "unexpected file"),
+    "huge": (change_manifest(files={"secret.key": {"bytes": 2**60, "sha256": "0"}}), "not enough space"),
+    "newer format": (change_manifest(format=99), "newer frost"),
+    "newer schema": (change_manifest(revision="0999", version="9.9"), "newer frost"),
+    "another schema than it says": (change_manifest(revision="0001"), "its database is corrupt"),
+    "of PostgreSQL": (change_manifest(database="postgresql"), "has a postgresql database"),
+    "no secret": (change_manifest(files={}), "not a frost backup"),
+    "a file without its digest": (change_manifest(files={"secret.key": {"bytes": 32}}), "not a frost backup"),
+    "without an instant": (change_manifest(createdAt=None), "not a frost backup"),
+}
+NO_ARCHIVE: dict[str, Callable[[Path, bytes], object]] = {
+    "not a frost backup": lambda path, good: path.write_bytes(b"a" * 2000),
+    "cannot be read": lambda path, good: None,
+    "not a regular file": lambda path, good: os.mkfifo(path),
+    "Is a directory": lambda path, good: path.mkdir(),
+    "truncated": lambda path, good: path.write_bytes(good[: len(good) // 2]),
 }
 
 
-@pytest.mark.parametrize("name", UNFIT)
+@pytest.mark.parametrize("name", [*UNFIT, *NO_ARCHIVE])
 def test_an_invalid_backup_is_refused_and_changes_nothing(stopped: Stopped, tmp_path: Path, name: str) -> None:
     settings, good = stopped
-    before = state(settings.data_dir)
-    forge, reason = UNFIT[name]
-    forge(tmp_path / "bad.tar", good)
+    before, bad = state(settings.data_dir), tmp_path / "bad.tar"
+    forge, reason = UNFIT.get(name, (None, name))
+    if forge:
+        write(bad, forge(members(good)))
+    else:
+        NO_ARCHIVE[name](bad, good.read_bytes())
     with pytest.raises(InvalidBackup, match=reason):
-        restore_backup(settings, tmp_path / "bad.tar")
+        restore_backup(settings, bad)
     assert state(settings.data_dir) == before
     assert not list(settings.data_dir.parent.rglob("evil"))
 
@@ -289,7 +270,7 @@ def restored(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_a_backup_without_a_seal_is_restored_with_trust_only(stopped: Stopped, tmp_path: Path) -> None:
     settings, good = stopped
     arguments = (tmp_path / "earlier.tar", "--data-dir", settings.data_dir)
-    ending()(tmp_path / "earlier.tar", good)
+    write(tmp_path / "earlier.tar", members(good)[:-1])
     before = state(settings.data_dir)
     for more in ((), ("--check",)):
         refused = restored(*arguments, *more)
@@ -338,46 +319,11 @@ def test_a_wrong_seal_is_refused_with_trust_as_well(stopped: Stopped, tmp_path: 
 def test_a_backup_needs_a_platform_and_replaces_no_file(stopped: Stopped, tmp_path: Path) -> None:
     settings, good = stopped
     before = good.read_bytes()
-    with pytest.raises(InvalidBackup, match="already exists"):
-        create_backup(settings, good)
-    assert good.read_bytes() == before
-    assert [one.name for one in good.parent.iterdir()] == [good.name]
-    with pytest.raises(InvalidBackup, match="no platform in"):
-        create_backup(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder on another disk than those of tests."""
-    disk = Path("/dev/shm")
-    if not disk.is_dir() or disk.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
-        pytest.skip("needs a second file system: /dev/shm is none here")
-    with tempfile.TemporaryDirectory(dir=disk) as folder:
-        yield Path(folder)
-
-
-def back_up_and_restore(folder: Path, file: Path, *flags: str) -> None:
-    """Restore a new platform that does not run."""
-    folder.mkdir(mode=0o700)
-    settings = from_arguments(["--data-dir", str(folder), "--world", "empty", *flags], {})
-    open_platform(settings).database.close()
-    create_backup(settings, file)
-    change(settings)
-    restore_backup(settings, file)
-    assert not is_changed(settings)
-
-
-def test_a_database_on_another_disk_is_restored(tmp_path: Path, elsewhere: Path) -> None:
-    folder = tmp_path / "platform"
-    back_up_and_restore(folder, tmp_path / "good.tar", "--database", f"sqlite:///{elsewhere / 'other.db'}")
-    assert [one.name for one in elsewhere.iterdir()] == ["other.db"]
-    assert not (folder / READY).exists()
-
-
-@pytest.mark.slow
-def test_a_path_with_special_characters_of_urls_is_restored(tmp_path: Path) -> None:
-    back_up_and_restore(tmp_path / "platform #1?a%41", tmp_path / "good.tar")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["good.tar", "platform #1?a%41"]
+    elsewhere = from_arguments(["--data-dir", str(tmp_path)], {})
+    for reason, place, file in (("already exists", settings, good), ("no platform in", elsewhere, tmp_path / "b.tar")):
+        with pytest.raises(InvalidBackup, match=reason):
+            create_backup(place, file)
+    assert (good.read_bytes(), [one.name for one in good.parent.iterdir()]) == (before, [good.name])
 
 
 def change(settings: Settings) -> None:
@@ -390,6 +336,23 @@ def change(settings: Settings) -> None:
 
 def is_changed(settings: Settings) -> bool:
     return "since" in values_of(settings, select(audit_log.c.target))
+
+
+def test_a_database_on_another_disk_is_restored(tmp_path: Path) -> None:
+    folder, disk = tmp_path / "platform", Path("/dev/shm")
+    if not disk.is_dir() or disk.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system: /dev/shm is none here")
+    folder.mkdir(mode=0o700)
+    with tempfile.TemporaryDirectory(dir=disk) as elsewhere:
+        flags = ["--data-dir", str(folder), "--world", "empty", "--database", f"sqlite:///{elsewhere}/other.db"]
+        settings = from_arguments(flags, {})
+        open_platform(settings).database.close()
+        create_backup(settings, tmp_path / "good.tar")
+        change(settings)
+        restore_backup(settings, tmp_path / "good.tar")
+        assert not is_changed(settings)
+        assert [one.name for one in Path(elsewhere).iterdir()] == ["other.db"]
+    assert not (folder / READY).exists()
 
 
 @pytest.mark.parametrize("decided", [True, False])
@@ -426,11 +389,6 @@ def end_process(monkeypatch: pytest.MonkeyPatch, function: str, calls: int) -> N
     monkeypatch.setattr("service.operator.restore.finish_interrupted_restore", clean)
 
 
-def is_migrated(url: str) -> bool:
-    with closing(Database(url)) as database:
-        return migrate.stored_revision(database) == migrate.HEAD
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_restore_of_postgresql_is_decided_by_its_transaction(
@@ -456,36 +414,3 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
         assert (key.exists() and key.read_bytes() == secret) is committed
         restore_backup(settings, file, trust=True)
         running.start()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_killed_restore_leaves_the_old_platform_or_the_new_one(
-    kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
-) -> None:
-    """kill -9 at 6 moments: the entry written since the backup is there with its data, or both are not."""
-    with Running(new_database_url(kind, True) if kind == "postgresql" else None, "empty") as running:
-        settings, file = settings_of(running), tmp_path / "backup.tar"
-        running.stop()
-        create_backup(settings, file)
-        arguments = [str(file), "--data-dir", str(running.folder), "--database", running.database_url]
-        command = [sys.executable, "-m", "service.operator.restore", *arguments]
-        began = time.monotonic()
-        subprocess.run(command, check=True, capture_output=True)
-        whole, dice = time.monotonic() - began, random.Random(7)
-        for share in (0.0, *(dice.uniform(0.3, 1.1) for _ in range(5))):
-            change(settings)
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(whole * share)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            # Its transaction on a server ends with it, but not at the same moment.
-            until(lambda: is_migrated(running.database_url), 30)
-            finish_interrupted_restore(settings)
-            assert is_changed(settings) is ("changed since" in values_of(settings, select(tenants.c.display_name)))
-            assert (settings.data_dir / "secret.key").stat().st_size == 32
-            assert not (settings.data_dir / READY).exists()
-            assert not (settings.data_dir / STAGED).exists()
-            restore_backup(settings, file)
-        running.start()
-        assert verified(running)["ok"]

@@ -1,7 +1,7 @@
 """On PostgreSQL a revocation commits before the decision about a change or after the change."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from service.authn import sessions as stored_sessions
 from service.db import tables
 from service.db.engine import Database
 from service.db.revisions import lock_domains
-from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
@@ -46,7 +45,6 @@ def instance(platform: InThisProcess) -> str:
 
 
 def create(platform: Running, path: str = INSTANCES) -> str:
-    """Create a resource and return its path."""
     answer = platform.ask("POST", path, as_=OWNER, body=CREATED)
     assert answer.status == 201, answer
     return f"{path}/{answer.json()['id']}"
@@ -71,9 +69,9 @@ def of_session(person: str, statement: Executable) -> Revocation:
     return lambda platform: (bearer(platform.sign_in(person)), [statement])
 
 
-def of_key(statement: Callable[[InThisProcess, Key], Executable], person: str = OWNER) -> Revocation:
+def of_key(statement: Callable[[InThisProcess, Key], Executable]) -> Revocation:
     def revocation(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
-        key = Key(platform, "compute:*", person=person)
+        key = Key(platform, "compute:*")
         return {"X-API-Key": key.secret}, [statement(platform, key)]
 
     return revocation
@@ -128,7 +126,6 @@ REVOCATIONS: dict[str, tuple[Revocation, tuple[int, str]]] = {
     "tenant taken": (of_session(MEMBER, delete(tables.membership_tenants).where(MINE)), (403, "TENANT_ACCESS_DENIED")),
     "key revoked": (of_key(update_key(revoked_at=tables.api_keys.c.created_at)), SIGNED_OUT),
     "scopes changed": (of_key(update_key(scopes=["dns:read"])), (403, "INSUFFICIENT_SCOPE")),
-    "role of the key's person changed": (of_key(lambda *_: role(ADMIN, "viewer"), ADMIN), DENIED),
     "unbound": (unbound, SIGNED_OUT),
     "policy changed": (of_key(policy_changed), DENIED),
     "policy attached": (of_key(policy_attached), DENIED),
@@ -162,7 +159,6 @@ def restored(platform: InThisProcess, database: Database) -> Iterator[None]:
 
 
 def is_waiting(database: Database) -> bool:
-    """Return whether a transaction waits for a lock."""
     with database.read_committed() as connection:
         return bool(connection.scalar(WAITING))
 
@@ -220,69 +216,6 @@ def test_a_revocation_waits_for_a_change_that_is_decided(
         assert answer.result().status == 200
         revoking.result()
         assert code(late.finish()) == expected
-
-
-class Renames:
-    """Threads that rename an instance until they are refused."""
-
-    def __init__(self, replicas: Sequence[Running], path: str, database: Database, headers: dict[str, str]) -> None:
-        self._path, self._database, self._headers = path, database, headers
-        self._threads = ThreadPoolExecutor(4)
-        self._begun = [threading.Event() for _ in range(4)]
-        self._ended = [
-            self._threads.submit(self._rename, running, begun)
-            for running, begun in zip([*replicas] * (4 // len(replicas)), self._begun, strict=True)
-        ]
-        assert all(begun.wait(SECONDS) for begun in self._begun)
-
-    def _rename(self, running: Running, begun: threading.Event) -> tuple[int, str]:
-        # On a busy machine a request may time out.
-        while (answer := running.ask("PATCH", self._path, body=RENAMED, headers=self._headers)).status in (200, 408):
-            begun.set()
-        begun.set()
-        return code(answer)
-
-    def committed(self) -> int:
-        """Return the number of changes that have committed."""
-        target = self._path.removeprefix(f"{INSTANCES}/")
-        done = (tables.audit_log.c.target == f"instance:{target}") & (tables.audit_log.c.outcome == "done")
-        return len(fetch(self._database, select(tables.audit_log.c.id).where(done)))
-
-    def refusals(self) -> list[tuple[int, str]]:
-        """Return the refusals, which end all threads."""
-        with self._threads:
-            return [ended.result() for ended in self._ended]
-
-
-def test_a_stream_of_changes_neither_delays_a_revocation_nor_outlives_it(
-    platform: InThisProcess, database: Database, instance: str, revoked: Revoked
-) -> None:
-    headers, statements, expected = revoked
-    renames = Renames([platform], instance, database, headers)
-    execute(database, *statements)
-    committed = renames.committed()
-    assert renames.refusals() == [expected] * 4
-    assert renames.committed() == committed
-
-
-def test_no_replica_commits_a_change_after_a_revocation(cluster_pair: tuple[Running, Running]) -> None:
-    opened = Database(cluster_pair[0].database_url)
-    iam, path = Iam(cluster_pair[0]), create(cluster_pair[0])
-    denied = iam.policy("denies", deny("*"))
-    revocations: list[Callable[[Key], Answer]] = [
-        lambda key: key.revoke(),
-        lambda key: key.manage("DELETE"),
-        lambda key: key.manage("PATCH", body={"scopes": ["dns:read"]}),
-        lambda key: iam.attach(denied, "api_key", key.id),
-    ]
-    for revoke in revocations:
-        key = Key(cluster_pair[0], "compute:*")
-        renames = Renames(cluster_pair, path, opened, {"X-API-Key": key.secret})
-        assert revoke(key).status in (200, 204)
-        committed = renames.committed()
-        assert {status for status, _ in renames.refusals()} <= {401, 403}
-        assert renames.committed() == committed
-    opened.close()
 
 
 @pytest.mark.parametrize("kind", ["instance", "kubernetes_cluster"])

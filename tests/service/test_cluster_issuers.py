@@ -34,17 +34,13 @@ def public(key: ECKey | RSAKey, **members: Any) -> dict[str, Any]:
 
 
 def modulus(bits: int) -> str:
-    """Return an `n` of that size."""
     return urlsafe_b64encode(((1 << bits) - 1).to_bytes(bits // 8)).rstrip(b"=").decode()
 
 
-@pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
-def test_only_the_members_of_a_key_are_stored(key: dict[str, Any]) -> None:
+def test_only_the_members_of_a_key_are_stored_without_leading_zeros() -> None:
     more = {"use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
-    assert cluster_issuers.validate_public_keys([key | more]) == [key]
-
-
-def test_leading_zeros_do_not_make_a_key_longer() -> None:
+    for key in (public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)):
+        assert cluster_issuers.validate_public_keys([key | more]) == [key]
     padded = public(RSA_2048, n="A" * 4_000 + public(RSA_2048)["n"])
     assert cluster_issuers.validate_public_keys([padded]) == [public(RSA_2048)]
 
@@ -130,7 +126,6 @@ class Bound:
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, claims | {"exp": int(now.timestamp()) + 600}, P256)
 
     def exchange(self) -> int:
-        """Return the status of an exchange."""
         anonymous = Principal(kind="anonymous", request_id="r")
         try:
             return token_exchange.exchange_subject_token(self.platform, anonymous, self.token, {}).status_code

@@ -7,7 +7,6 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,34 +15,26 @@ from service.settings import from_arguments
 from tests.homes import Answer
 from tests.service.access import code
 from tests.service.planned import until
-from tests.service.running import OWNER, SANDBOX, Executed, Running, exchange, tcp_address
+from tests.service.running import OWNER, Executed, exchange, tcp_address
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def platform() -> Iterator[Running]:
-    with Executed(None, "empty") as running:
-        yield running
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_only_the_user_can_read_the_folder_and_its_files(platform: Running) -> None:
-    platform.get("/issuer/jwks")
-    assert mode(platform.folder) == 0o700
-    modes = {path.name: mode(path) for path in platform.folder.iterdir()}
-    assert set(modes.values()) == {0o600}, modes
-    assert {"api.sock", "platform.db", "platform.lock", "secret.key", "issuer.jwk"} <= modes.keys()
-
-
-def test_a_second_start_exits_75_and_leaves_the_first_process_alone(platform: Running) -> None:
-    assert platform.process is not None
-    assert int((platform.folder / "platform.lock").read_text()) == platform.process.pid
-    assert platform.launch().wait(60) == 75
-    assert platform.get("/api/v1/platform/status").json()["pid"] == platform.process.pid
+def test_a_second_start_exits_75_and_a_damaged_secret_is_never_replaced() -> None:
+    with Executed(None, "empty") as running:
+        assert running.process is not None
+        assert int((running.folder / "platform.lock").read_text()) == running.process.pid
+        assert running.launch().wait(60) == 75
+        assert running.get("/api/v1/platform/status").json()["pid"] == running.process.pid
+        running.stop()
+        (running.folder / "secret.key").write_bytes(b"short")
+        assert running.launch().wait(60) == 1
+        assert "is damaged" in running.log
+        assert (running.folder / "secret.key").read_bytes() == b"short"
 
 
 def test_starts_at_the_same_time_serve_once_and_early_clients_wait_in_the_backlog() -> None:
@@ -68,6 +59,10 @@ def connects(path: Path) -> bool:
 
 def test_the_platform_ends_with_status_0_and_removes_the_socket() -> None:
     with Executed(None, "empty") as running:
+        running.get("/issuer/jwks")
+        modes = {path.name: mode(path) for path in running.folder.iterdir()}
+        assert set(modes.values()) == {0o600}, modes
+        assert {"api.sock", "platform.db", "platform.lock", "secret.key", "issuer.jwk"} <= modes.keys()
         running.folder.chmod(0o755)
         for number in (signal.SIGTERM, signal.SIGINT, None):
             process = running.process
@@ -86,34 +81,18 @@ def test_the_platform_ends_with_status_0_and_removes_the_socket() -> None:
         assert "Traceback" not in running.log
 
 
-def test_after_kill_9_the_next_start_works_on_the_same_data() -> None:
-    with Executed() as running:
-        token = running.token(OWNER)
-        files = [running.folder / name for name in ("secret.key", "issuer.jwk")]
-        contents = [file.read_bytes() for file in files]
-        running.kill()
-        assert running.socket.exists()
-        running.start()
-        assert [file.read_bytes() for file in files] == contents
-        answer = running.request("GET", f"/api/v1/tenants/{SANDBOX}", {"Authorization": f"Bearer {token}"})
-        assert answer.json()["status"] == "provisioning"
-
-
-def test_a_socket_needs_a_free_path_in_a_folder_that_others_cannot_write(tmp_path: Path) -> None:
-    precious, shared = tmp_path / "notes", tmp_path / "shared"
+def test_a_start_needs_its_own_folder_and_a_free_socket_that_others_cannot_write(tmp_path: Path) -> None:
+    precious, shared, platform = tmp_path / "notes", tmp_path / "shared", tmp_path / "platform"
     precious.write_text("keep me")
     tmp_path.chmod(0o700)
-    assert "is not a socket" in failed_start(tmp_path / "platform", "--socket", str(precious))
+    assert "is not a socket" in failed_start(platform, "--socket", str(precious))
     assert precious.read_text() == "keep me"
     shared.mkdir()
     shared.chmod(0o777)
-    assert "must not be writable by others" in failed_start(tmp_path / "platform", "--socket", str(shared / "api.sock"))
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    os.chown(tmp_path, 12345, 12345)
-    assert "belongs to another user" in failed_start(tmp_path)
+    assert "must not be writable by others" in failed_start(platform, "--socket", str(shared / "api.sock"))
+    if os.getuid() == 0:  # Only root can give a folder away.
+        os.chown(shared, 12345, 12345)
+        assert "belongs to another user" in failed_start(shared)
 
 
 def test_a_failed_start_is_reported_in_one_line(tmp_path: Path) -> None:
@@ -134,15 +113,6 @@ def test_a_failed_start_is_reported_in_one_line(tmp_path: Path) -> None:
             assert reason in line
             assert "Traceback" not in stderr
             assert "SECRET" not in stderr
-
-
-def test_a_damaged_secret_is_never_replaced() -> None:
-    with Executed(None, "empty") as running:
-        running.stop()
-        (running.folder / "secret.key").write_bytes(b"short")
-        assert running.launch().wait(60) == 1
-        assert "is damaged" in running.log
-        assert (running.folder / "secret.key").read_bytes() == b"short"
 
 
 @pytest.mark.parametrize(
@@ -171,33 +141,27 @@ def failed_start(folder: Path, *flags: str) -> str:
     return done.stderr
 
 
-def test_an_idle_platform_stops() -> None:
+def test_an_idle_platform_stops_unless_an_operation_is_open() -> None:
     with Executed(None, "empty", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         assert running.process.wait(60) == 0
-
-
-def test_a_platform_with_an_open_operation_does_not_stop() -> None:
     with Executed(None, "demo", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         with pytest.raises(subprocess.TimeoutExpired):
             running.process.wait(8)
 
 
-def test_over_tcp_there_are_no_operator_routes_and_no_local_issuer() -> None:
+def test_over_tcp_no_header_makes_an_operator_and_there_is_no_local_issuer() -> None:
+    """`test_matrix.py` has every route over TCP."""
     with Executed(None, "demo", "--listen", "127.0.0.1:0") as running:
         host, port = tcp_address(running)
 
         def tcp(path: str, **headers: str) -> Answer:
             return exchange(http.client.HTTPConnection(host, port, timeout=60), "GET", path, headers, None)
 
-        assert tcp("/healthz").status == 200
-        for path in ("status", "stop", "operations", "operations/x/cancel"):
-            assert code(tcp(f"/api/v1/platform/{path}")) == (404, "PATH_NOT_ROUTED")
+        headers = {"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}
+        assert code(tcp("/api/v1/platform/status", **headers)) == (404, "PATH_NOT_ROUTED")
         for path in (".well-known/openid-configuration", "jwks", "token"):
             assert code(tcp(f"/issuer/{path}")) == (404, "NOT_FOUND")
         assert tcp("/api/v1/auth/cli-config").status == 503
-        assert tcp("/api/v1/me").status == 401
         assert tcp("/api/v1/me", Authorization=f"Bearer {running.token(OWNER)}").status == 200
-        # No header makes a caller the operator.
-        assert tcp("/api/v1/platform/status", **{"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}).status == 404

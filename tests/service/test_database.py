@@ -29,7 +29,6 @@ from tests.service.queries import execute, fetch, fetch_scalars
 
 @pytest.fixture
 def counter(database: Database) -> Database:
-    """A database with one number in it."""
     execute(database, insert(platform_state).values(name="counter", value="0"))
     return database
 
@@ -58,6 +57,16 @@ def test_a_transaction_that_fails_and_a_read_are_rolled_back(counter: Database) 
     with counter.read() as connection:
         connection.execute(set_counter(7))
     assert count(counter) == 1
+    with pytest.raises(IntegrityError) as caught:
+        execute(counter, insert(platform_state).values(name="counter", value="WHAT-NOBODY-READS"))
+    assert "WHAT-NOBODY-READS" not in str(caught.value)
+    # A reader does not wait for a writer.
+    with counter.write() as connection:
+        connection.execute(set_counter(2))
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(count, counter).result(60) == 1
+    assert count(counter) == 2
+    assert counter.is_writable()
 
 
 def test_a_list_has_the_values_of_its_rows(database: Database) -> None:
@@ -86,12 +95,6 @@ def test_a_value_is_read_as_written(database: Database) -> None:
         assert fetch_scalars(database, select(literal(value, Document))) == [value]
 
 
-def test_the_error_of_a_statement_has_no_values(counter: Database) -> None:
-    with pytest.raises(IntegrityError) as caught, counter.write() as connection:
-        connection.execute(insert(platform_state).values(name="counter", value="WHAT-NOBODY-READS"))
-    assert "WHAT-NOBODY-READS" not in str(caught.value)
-
-
 def add_one(database: Database) -> None:
     with database.write() as connection:
         value = connection.scalar(select(platform_state.c.value).with_for_update())
@@ -102,15 +105,6 @@ def test_writers_that_read_first_never_lose_an_update(counter: Database) -> None
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add_one, [counter] * 100))
     assert count(counter) == 100
-
-
-def test_a_reader_does_not_wait_for_a_writer(counter: Database) -> None:
-    with counter.write() as connection:
-        connection.execute(set_counter(1))
-        with ThreadPoolExecutor(1) as thread:
-            assert thread.submit(count, counter).result(60) == 0
-    assert count(counter) == 1
-    assert counter.is_writable()
 
 
 def test_sqlite_is_set_up_for_a_server(sqlite: Database, tmp_path: Path) -> None:
@@ -130,17 +124,6 @@ def test_sqlite_is_set_up_for_a_server(sqlite: Database, tmp_path: Path) -> None
         raise ZeroDivisionError
     with pytest.raises(OperationalError, match="no such table"):
         fetch(sqlite, text("SELECT * FROM half"))
-
-
-def test_two_processes_write_to_one_file_without_a_busy_error(sqlite: Database, tmp_path: Path) -> None:
-    # Each engine has a lock of its own, as each process has: only SQLite's own lock is shared.
-    with closing(Database(f"sqlite:///{tmp_path / 'platform.db'}")) as other:
-        with sqlite.write() as connection:
-            platform_state.create(connection)
-            connection.execute(insert(platform_state).values(name="counter", value="0"))
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(add_one, [sqlite, other] * 100))
-    assert count(sqlite) == 200
 
 
 @pytest.mark.slow
@@ -177,7 +160,6 @@ def test_a_closed_connection_is_replaced(new_database_url: Callable[[str, bool],
 
 @pytest.fixture
 def server() -> Iterator[Cluster]:
-    """A server of PostgreSQL that may be stopped."""
     with Cluster() as cluster:
         cluster.create("platform")
         yield cluster

@@ -29,6 +29,7 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import live_credentials
 from service.resources import interactive, queries, routes
+from tests.service.access import allow, deny, document_text
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch, fetch_scalars
@@ -64,19 +65,19 @@ class World:
         execute(database, update(tables.api_keys).values(rate_limit=60_000))
         self.people = {row.email: row.id for row in fetch(database, select(tables.users))}
         rows = fetch(database, select(tables.api_keys).order_by(tables.api_keys.c.name))
-        own = [row for row in rows if row.tenant_id == WEB_SHOP]
-        self.keys = {row.name: row.id for row in (*own, *[row for row in rows if row not in own][:3])}
+        rows.sort(key=lambda row: row.tenant_id != WEB_SHOP)
+        self.keys = {row.name: row.id for row in rows[: 3 + sum(row.tenant_id == WEB_SHOP for row in rows)]}
         self.identities = fetch_scalars(database, select(tables.workload_identities.c.id))
         self.policies, self.groups = (
             fetch_scalars(database, select(table.c.id).where(table.c.tenant_id == WEB_SHOP))
             for table in (tables.policies, tables.groups)
         )
-        rows = fetch(database, select(tables.resources).order_by(tables.resources.c.id))
+        columns = tables.resources.c
         self.resources = [
             row
             for kind in ("instance", "volume", "database")
-            for here, most in ((True, 12), (False, 2))
-            for row in [row for row in rows if row.kind == kind and (row.tenant_id == WEB_SHOP) is here][:most]
+            for here, most in ((columns.tenant_id == WEB_SHOP, 12), (columns.tenant_id != WEB_SHOP, 2))
+            for row in fetch(database, select(tables.resources).where(columns.kind == kind, here).limit(most))
         ]
 
     def change(self, dice: random.Random) -> None:
@@ -97,7 +98,7 @@ class World:
                 [resource.id for resource in self.resources],
                 lambda: {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)},
             ),
-            (policy_id, self.policies, lambda: {"document": document(dice), "version": dice.randrange(10**6)}),
+            (policy_id, self.policies, lambda: {"document": random_document(dice), "version": dice.randrange(10**6)}),
             (policy_id, self.policies, lambda: {"authored_by": dice.choice((*members, *[owner] * 12))}),
             (tables.api_keys.c.id, [self.keys[ASKING]], lambda: {"scopes": ["decisions:*"]}),
             (tables.api_keys.c.id, others, lambda: {"scopes": some_scopes(5, 30, len(scopes), len(scopes))}),
@@ -154,7 +155,6 @@ Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]
 
 
 def on_resource(world: World, dice: random.Random) -> Question:
-    """An operation of the inventory on a resource of a tenant, or on an unknown one."""
     verb = dice.choice([*VERBS])
     row = dice.choice(world.resources)
     kind = kinds()[row.kind]
@@ -180,7 +180,6 @@ def on_resource(world: World, dice: random.Random) -> Question:
 
 
 def on_session(world: World, dice: random.Random) -> Question:
-    """An interactive session to a resource."""
     row = dice.choice(world.resources)
     operation = dice.choice([*interactive.KINDS_BY_OPERATION])
     path = f"/api/v1/tenants/{{tenant_id}}/interactive/{operation.split(':')[1]}"
@@ -197,7 +196,6 @@ def on_session(world: World, dice: random.Random) -> Question:
 
 
 def on_tenant(world: World, dice: random.Random) -> Question:
-    """An operation on the tenant itself."""
     own = [rule for (_, path), rule in ROUTE_POLICIES.items() if path.startswith(TENANT) and rule.who == "principal"]
     rule = dice.choice([rule for rule in own if rule.permission and not rule.enforced_for_users])
 
@@ -207,39 +205,33 @@ def on_tenant(world: World, dice: random.Random) -> Question:
     return {"action": {"name": rule.permission}, "resource": {"type": "tenant", "id": WEB_SHOP}}, ask
 
 
-def document(dice: random.Random) -> str:
-    """A policy that allows much and denies some; sometimes an invalid one."""
+def random_document(dice: random.Random) -> str:
+    """Return a policy that allows much and denies some; sometimes an invalid one."""
     if dice.random() < 0.02:
-        return '{"schemaVersion": "1", "rules": [{"access": "allow", "operations": ["gone:*"], "targets": ["*"]}]}'
-    rules = [rule(dice) for _ in range(dice.randrange(1, 5))]
+        return document_text(allow("gone:*"))
+    rules = [random_rule(dice) for _ in range(dice.randrange(1, 5))]
     if dice.random() < 0.7:
-        rules.append(rule(dice) | {"access": "allow", "operations": ["*"], "targets": ["*"]})
-    return json.dumps({"schemaVersion": "1", "rules": [{"name": "", **one} for one in rules]})
+        rules.append(random_rule(dice) | {"access": "allow", "operations": ["*"], "targets": ["*"]})
+    return document_text(*rules)
 
 
-def rule(dice: random.Random) -> dict[str, Any]:
-    service, resource, action = dice.choice(NAMES).split(":")
-    kind = dice.choice(("instances", "volumes", "databases", "*"))
-    region = dice.choice(("*", "*", *REGIONS))
-    exact, wide = f"{service}:{resource}:{action}", ("*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
-    result = {
-        "access": dice.choice(("allow", "allow", "allow", "deny")),
-        "operations": [dice.choice((exact, *wide))],
-        "targets": [dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))],
-    }
-    constraints = dice.choice(
-        (
-            {},
-            *[{"equals": {"frn:resourceTag/env": dice.choice(("dev", "prod"))}}] * 3,
-            *[{"equals": {"frn:region": dice.choice(REGIONS)}}] * 2,
-            {"notEquals": {"frn:requestTag/env": "prod"}},
-            {"ipInRange": {"frn:sourceIp": [dice.choice(("203.0.113.0/24", "2001:db8::/32"))]}},
-            {"equals": {"frn:principalType": dice.choice(("user", "api_key", "workload_identity"))}},
-            {"before": {"frn:currentTime": dice.choice(("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"))}},
-            {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
-        )
-    )
-    return result | ({"constraints": constraints} if constraints else {})
+CONSTRAINTS: tuple[Callable[[random.Random], dict[str, Any]], ...] = (
+    lambda dice: {},
+    *[lambda dice: {"equals": {"frn:resourceTag/env": dice.choice(("dev", "prod"))}}] * 3,
+    *[lambda dice: {"equals": {"frn:region": dice.choice(REGIONS)}}] * 2,
+    lambda dice: {"notEquals": {"frn:requestTag/env": "prod"}},
+    lambda dice: {"ipInRange": {"frn:sourceIp": [dice.choice(("203.0.113.0/24", "2001:db8::/32"))]}},
+    lambda dice: {"equals": {"frn:principalType": dice.choice(("user", "api_key", "workload_identity"))}},
+    lambda dice: {"before": {"frn:currentTime": f"{dice.choice((2020, 2099))}-01-01T00:00:00Z"}},
+    lambda dice: {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
+)
+
+
+def random_rule(dice: random.Random) -> dict[str, Any]:
+    operations = (dice.choice(NAMES), "*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
+    region, kind = dice.choice(("*", "*", *REGIONS)), dice.choice(("instances", "volumes", "databases", "*"))
+    make, target = dice.choice((allow, allow, allow, deny)), dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))
+    return make(dice.choice(operations), targets=(target,), **dice.choice(CONSTRAINTS)(dice))
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Table, insert, select
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from service.api import middleware
@@ -14,9 +14,9 @@ from service.authz.grant_caches import SubjectCache
 from service.authzen import routes as authzen_routes
 from service.authzen.evaluation import EvaluationContext
 from service.db import tables
-from service.principals.grants import AppliedPolicy, PrincipalGrants, policies_for, policies_for_principal
+from service.principals.grants import AppliedPolicy, PrincipalGrants
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.deciding import Demo
+from tests.service.counted import Demo
 from tests.service.queries import execute, fetch_scalars
 from tests.service.running import VIEWER, WEB_SHOP
 
@@ -112,33 +112,26 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
     assert costs == [cached_cost(demo)] * 2
 
 
-def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page may be empty while there is more, because every page examines a bounded number."""
-    body = question({"type": "user", "id": VIEWER}, "start", None)
-    monkeypatch.setattr(authzen_routes, "MAX_CANDIDATES", 3)
-    page = demo.asked("/access/v1/search/resource", body)
-    assert page["results"] == []
-    assert page["page"]["next_token"]
-    examined = 0
-    while token := page["page"]["next_token"]:
-        page = demo.asked("/access/v1/search/resource", body | {"page": {"token": token}})
-        examined += 1
-    assert examined >= 2
-    subjects = question({"type": "user"}, "start", MISSING)
-    assert demo.asked("/access/v1/search/subject", subjects) == {"page": {"next_token": "", "count": 0}, "results": []}
-
-
-def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Policies are compiled on demand: a page has as many as time allows."""
-    body = question({"type": "user"}, "read", demo.instance)
-    whole = demo.asked("/access/v1/search/subject", body)["results"]
-    monkeypatch.setattr(authzen_routes, "MAX_SECONDS", -1.0)
+@pytest.mark.parametrize(("limit", "value"), [("MAX_CANDIDATES", 1), ("MAX_SECONDS", -1.0)])
+def test_a_search_that_is_cut_leads_on_to_the_same_results(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
+) -> None:
+    """A page may be empty while there is more, because it examines a bounded number for a bounded time."""
+    body, path = question({"type": "user"}, "read", demo.instance), "/access/v1/search/subject"
+    whole = demo.asked(path, body)["results"]
+    none = demo.asked("/access/v1/search/resource", question({"type": "user", "id": VIEWER}, "start", None))
+    assert (none["results"], none["page"]["next_token"]) == ([], "")
+    monkeypatch.setattr(authzen_routes, limit, value)
+    none = demo.asked("/access/v1/search/resource", question({"type": "user", "id": VIEWER}, "start", None))
+    assert (none["results"], bool(none["page"]["next_token"])) == ([], True)
     results, token, pages = [], "", 0
     while token or not pages:
-        page = demo.asked("/access/v1/search/subject", body | {"page": {"token": token}})
+        page = demo.asked(path, body | {"page": {"token": token}})
         results, token, pages = results + page["results"], page["page"]["next_token"], pages + 1
     assert results == whole
     assert pages > len(whole) > 1
+    unknown = question({"type": "user"}, "start", MISSING)
+    assert demo.asked(path, unknown) == {"page": {"next_token": "", "count": 0}, "results": []}
 
 
 def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo) -> None:
@@ -157,25 +150,3 @@ def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo) ->
         assert [compiled(policy) for policy in (*mine, *mine)] == [1] * len(mine) + [0] * len(mine)
         decisions = PolicyEngineCache(max_rules=0)
         assert [compiled(policy) for policy in (mine[0], mine[0], mine[1], mine[1], mine[0])] == [1, 0, 1, 0, 1]
-
-
-@pytest.mark.parametrize("kind", ["api_key", "workload_identity"])
-def test_policies_of_several_principals_are_those_of_each(demo: Demo, kind: str) -> None:
-    table = {"api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
-    with demo.platform.database.write() as connection:
-        connection.execute(tables.policy_attachments.delete())
-
-        def here(of: Table) -> Any:
-            return connection.execute(select(of).where(of.c.tenant_id == WEB_SHOP).order_by(of.c.id)).all()
-
-        ids = [row.id for row in here(table)]
-        attachees = {kind: ids, "group": [row.id for row in here(tables.groups)]}
-        for number, policy in enumerate(here(tables.policies)):
-            by = {"attached_by": policy.authored_by, "attached_at": policy.created_at}
-            for type_, some in attachees.items():
-                row = {"policy_id": policy.id, "attachee_type": type_, "attachee_id": some[number % len(some)]}
-                connection.execute(insert(tables.policy_attachments).values(row | by | {"tenant_id": WEB_SHOP}))
-    with demo.platform.database.read() as connection:
-        each = {one: policies_for_principal(connection, WEB_SHOP, kind, one) for one in ids}
-        assert policies_for(connection, WEB_SHOP, kind, ids) == {one: held for one, held in each.items() if held}
-    assert sum(map(bool, each.values())) > 1

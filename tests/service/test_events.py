@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -11,51 +12,20 @@ import pytest
 from sqlalchemy import Executable, delete, func, insert, select, text, update
 
 from service.clock import FixedClock
+from service.db import tables
 from service.db.engine import Database
-from service.db.tables import (
-    api_keys,
-    audit_log,
-    membership_tenants,
-    memberships,
-    operations,
-    organizations,
-    policy_attachments,
-    sessions,
-    tenants,
-    users,
-    workload_identities,
-    workload_tokens,
-)
 from service.jobs import event_stream, routes
-from service.jobs.event_stream import (
-    MAX_PENDING,
-    MAX_PER_PRINCIPAL,
-    MAX_STREAMS,
-    POLL_SECONDS,
-    RESYNC,
-    EventHub,
-    Stream,
-)
+from service.jobs.event_stream import RESYNC, EventHub, Stream
 from service.jobs.queries import MAX_ENTRIES
 from service.principal import Principal
 from tests.homes import Answer
-from tests.service import factories
+from tests.service import factories, running
 from tests.service.access import allow, code, details, document
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
 from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
-from tests.service.running import (
-    ADMIN,
-    BOREALIS_OWNER,
-    DATA_LAKE,
-    MEMBER,
-    NEWSROOM,
-    OWNER,
-    REGIONAL,
-    STAGING,
-    VIEWER,
-    WEB_SHOP,
-)
+from tests.service.queries import execute
+from tests.service.running import ADMIN, BOREALIS_OWNER, DATA_LAKE, MEMBER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 
 KEEPALIVE = ": keepalive\n\n"
 AT_ONCE = 10.0
@@ -70,23 +40,16 @@ def platform(database_url: str) -> Iterator[Live]:
 
 @pytest.fixture
 def platform_database(platform: Live) -> Iterator[Database]:
-    """The platform's own database, as another process sees it."""
-    database = Database(platform.database_url)
-    yield database
-    database.close()
+    """The database of the platform, seen from outside its process."""
+    with closing(Database(platform.database_url)) as opened:
+        yield opened
 
 
 def listen(platform: Live, tenant: str, token: str = "", key: str = "") -> EventReader:
-    """Open a stream and read its first event."""
     reader = EventReader(platform, tenant, token, key)
     assert reader.answer.status == 200
     assert reader.next() == ("resync", {})
     return reader
-
-
-def close(*readers: EventReader) -> None:
-    for reader in readers:
-        reader.close()
 
 
 @pytest.mark.slow
@@ -129,18 +92,13 @@ def test_a_change_is_signalled_to_its_tenant_and_to_no_other(platform: Live) -> 
     assert platform.call("POST", f"{lake}/iam/groups", token, {"name": "signalled"}).status == 201
     assert next_signal("group.updated") == ("resource", "group", "", "")
     assert other.events.empty()
-    close(own, other)
-
-
-def execute(database: Database, *statements: Executable) -> None:
-    with database.write() as connection:
-        for statement in statements:
-            connection.execute(statement)
+    own.close()
+    other.close()
 
 
 Revoke = Callable[[str], Answer] | list[Executable]
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-OF_WORKLOAD = [update(workload_identities).values(scopes=[]), delete(policy_attachments)]
+OF_WORKLOAD = [update(tables.workload_identities).values(scopes=[]), delete(tables.policy_attachments)]
 
 
 def test_a_revocation_ends_streams_and_no_others(platform: Live, platform_database: Database) -> None:
@@ -157,10 +115,10 @@ def test_a_revocation_ends_streams_and_no_others(platform: Live, platform_databa
     revocations: list[tuple[Callable[[], str], Revoke]] = [
         (platform.owner, lambda token: platform.call("POST", "/api/v1/sessions/current/end", token)),
         (workload, lambda _: platform.ask("DELETE", cluster.path, as_=OWNER)),
-        (workload, [update(workload_tokens).values(expires_at=datetime.now(UTC))]),
+        (workload, [update(tables.workload_tokens).values(expires_at=datetime.now(UTC))]),
         (workload, OF_WORKLOAD),
-        (lambda: "", [update(api_keys).where(api_keys.c.name == "tenant-reader").values(revoked_at=AT)]),
-        (member, [update(users).where(users.c.email == MEMBER).values(deleted_at=AT)]),
+        (lambda: "", [update(tables.api_keys).where(tables.api_keys.c.name == "tenant-reader").values(revoked_at=AT)]),
+        (member, [update(tables.users).where(tables.users.c.email == MEMBER).values(deleted_at=AT)]),
     ]
     for credential, revoke in revocations:
         token = credential()
@@ -171,7 +129,7 @@ def test_a_revocation_ends_streams_and_no_others(platform: Live, platform_databa
             execute(platform_database, *revoke)
         assert reader.next(AT_ONCE) is None, revoke
     assert None not in staying.events.queue
-    execute(platform_database, update(sessions).where(sessions.c.ended_at.is_(None)).values(ended_at=AT))
+    execute(platform_database, update(tables.sessions).where(tables.sessions.c.ended_at.is_(None)).values(ended_at=AT))
     staying.read_to_end(AT_ONCE)
 
 
@@ -180,11 +138,13 @@ def test_streams_of_a_tenant_end_with_the_membership(platform: Live, platform_da
     shop, staging = (listen(platform, tenant, token) for tenant in (WEB_SHOP, STAGING))
     by_key = listen(platform, WEB_SHOP, key="tenant-reader")
     # The member's membership is limited to named tenants.
-    execute(platform_database, delete(membership_tenants).where(membership_tenants.c.tenant_id == WEB_SHOP))
+    execute(
+        platform_database, delete(tables.membership_tenants).where(tables.membership_tenants.c.tenant_id == WEB_SHOP)
+    )
     assert shop.next(AT_ONCE) is None
     assert staging.events.empty()
     # A key has at most the access of its creator.
-    execute(platform_database, delete(membership_tenants), delete(memberships))
+    execute(platform_database, delete(tables.membership_tenants), delete(tables.memberships))
     assert staging.next(AT_ONCE) is None
     assert by_key.next(AT_ONCE) is None
 
@@ -194,25 +154,23 @@ def test_streams_of_a_tenant_end_with_the_membership(platform: Live, platform_da
 def test_closed_streams_no_longer_count_towards_the_limits(platform: Live) -> None:
     people = [OWNER, ADMIN, MEMBER, VIEWER, REGIONAL]
     tokens = [platform.sign_in(person) for person in people]
-    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_STREAMS // len(people))]
-    assert (len(readers), {reader.answer.status for reader in readers}) == (MAX_STREAMS, {200})
+    readers = [
+        EventReader(platform, WEB_SHOP, token)
+        for token in tokens
+        for _ in range(event_stream.MAX_STREAMS // len(people))
+    ]
+    assert (len(readers), {reader.answer.status for reader in readers}) == (event_stream.MAX_STREAMS, {200})
     refused = platform.call("GET", f"/api/v1/tenants/{DATA_LAKE}/events", platform.owner())
     limited = details(refused)
-    assert (*code(refused), limited["limit"]) == (429, "rate_limited", MAX_PER_PRINCIPAL)
+    assert (*code(refused), limited["limit"]) == (429, "rate_limited", event_stream.MAX_PER_PRINCIPAL)
     assert refused.headers["retry-after"] == str(limited["retryAfterSeconds"])
     token = platform.sign_in(BOREALIS_OWNER)
-    displacing = EventReader(platform, NEWSROOM, token)
+    displacing = EventReader(platform, running.NEWSROOM, token)
     assert displacing.answer.status == 200
     assert platform.read("/healthz")
-    close(displacing, *readers)
-
-    def has_room() -> bool:
-        again = EventReader(platform, NEWSROOM, token)
-        if again.answer.status == 200:
-            close(again)
-        return again.answer.status == 200
-
-    until(has_room)
+    for reader in (displacing, *readers):
+        reader.close()
+    until(lambda: EventReader(platform, running.NEWSROOM, token).answer.status == 200)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -229,7 +187,8 @@ def test_a_new_stream_ends_one_of_the_person_with_the_most(database_url: str) ->
             assert code(refused) == (503, "SERVICE_UNAVAILABLE")
             assert 10 <= int(refused.headers["retry-after"]) <= 20
         assert 'frost_refused_total{limit="event_streams"} 2.0' in platform.get("/metrics").body.decode()
-        close(*readers, *others)
+        for reader in (*readers, *others):
+            reader.close()
 
 
 # Within one process, where the clock of the waiting can be made short.
@@ -243,11 +202,13 @@ def planned(database: Database) -> Planned:
 def caller(database: Database) -> Principal:
     """A member of every organization with a session that lasts."""
     with database.write() as connection:
-        factories.add(connection, {users: factories.user(at=BEFORE)})
-        for organization_id in connection.scalars(select(organizations.c.id)).all():
-            factories.add(connection, {memberships: factories.membership(BEFORE, organization_id=organization_id)})
+        factories.add(connection, {tables.users: factories.user(at=BEFORE)})
+        for organization_id in connection.scalars(select(tables.organizations.c.id)).all():
+            factories.add(
+                connection, {tables.memberships: factories.membership(BEFORE, organization_id=organization_id)}
+            )
         session = factories.session(at=BEFORE, expires_at=datetime(2030, 1, 1, tzinfo=UTC))
-        factories.add(connection, {sessions: session})
+        factories.add(connection, {tables.sessions: session})
     return Principal(kind="session", request_id="r", user_id="u", session_id="s")
 
 
@@ -274,7 +235,6 @@ async def stream(planned: Planned, hub: EventHub, opened: Callable[[], Stream]) 
 
 
 async def next_types(stream: Stream) -> list[str]:
-    """Return the types of the next signals."""
     text = await stream.next(60) or ""
     data = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
     return [one["type"] for one in data]
@@ -284,21 +244,18 @@ async def collect(hub: EventHub, stream: Stream, seconds: float) -> list[str]:
     return [text async for text in routes._events(hub, stream, seconds, keepalive_seconds=0.1)]
 
 
-async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(hub: EventHub, opened: Callable[[], Stream]) -> None:
+async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time_or_its_session(
+    planned: Planned, hub: EventHub, opened: Callable[[], Stream]
+) -> None:
     texts = await collect(hub, opened(), 0.5)
     assert set(texts) == {RESYNC, KEEPALIVE}
     assert texts.count(RESYNC) == 1
     assert len(texts) >= 3
     assert hub.open_streams == 0
-    await asyncio.sleep(2 * POLL_SECONDS)
+    await asyncio.sleep(2 * event_stream.POLL_SECONDS)
     polling = [task for task in asyncio.all_tasks() if task.get_name() == "event-streams"]
     assert polling == [], "nothing is polled while no stream is open"
-
-
-async def test_a_session_that_runs_out_ends_its_streams(
-    planned: Planned, hub: EventHub, opened: Callable[[], Stream]
-) -> None:
-    execute(planned.database, update(sessions).values(expires_at=NOW))
+    execute(planned.database, update(tables.sessions).values(expires_at=NOW))
     # A poll may take longer than the pause between two keepalives.
     assert {*await collect(hub, opened(), 10)} <= {KEEPALIVE}
 
@@ -322,11 +279,10 @@ def entry(tenant_id: str | None, operation: str, outcome: str = "done", **member
 
 
 def add(database: Database, *rows: dict[str, Any]) -> None:
-    """Add entries to the end of the log."""
     with database.write() as connection:
-        last = connection.scalar(select(func.max(audit_log.c.sequence))) or 0
+        last = connection.scalar(select(func.max(tables.audit_log.c.sequence))) or 0
         numbered = [{**row, "sequence": number} for number, row in enumerate(rows, last + 1)]
-        connection.execute(insert(audit_log), numbered)
+        connection.execute(insert(tables.audit_log), numbered)
 
 
 async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned: Planned, stream: Stream) -> None:
@@ -342,8 +298,7 @@ async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned:
     assert await next_types(stream) == ["policy.updated"]
 
 
-async def test_only_changes_of_the_tenant_count_towards_a_resync(planned: Planned, stream: Stream) -> None:
-    """More changes than a poll reads are a resync."""
+async def test_more_changes_of_the_tenant_than_are_read_or_sent_are_a_resync(planned: Planned, stream: Stream) -> None:
     tenant = planned.tenant_id
     others = [entry(tenant, "policy.update", "refused"), entry(None, "session.start")]
     others.append(entry(tenant, "workload_identity.exchange"))
@@ -351,19 +306,15 @@ async def test_only_changes_of_the_tenant_count_towards_a_resync(planned: Planne
     assert await next_types(stream) == ["group.updated"]
     add(planned.database, *[entry(tenant, "policy.update")] * (MAX_ENTRIES + 1))
     assert await stream.next(60) == RESYNC
-
-
-async def test_a_reader_that_falls_behind_gets_a_resync() -> None:
-    stream = Stream("t", "u", "s", None)
-    for number in range(MAX_PENDING + 1):
+    for number in range(event_stream.MAX_PENDING + 1):
         stream.put(f"event: resource\ndata: {number}\n\n")
     assert await stream.next(1) == RESYNC
 
 
 async def test_a_stream_survives_a_failed_poll(planned: Planned, stream: Stream) -> None:
     execute(planned.database, text("ALTER TABLE sessions RENAME TO sessions_away"))
-    await asyncio.sleep(3 * POLL_SECONDS)
-    renamed = update(tenants).values(display_name="Renamed")
+    await asyncio.sleep(3 * event_stream.POLL_SECONDS)
+    renamed = update(tables.tenants).values(display_name="Renamed")
     back = text("ALTER TABLE sessions_away RENAME TO sessions")
-    execute(planned.database, back, update(operations).values(seq=operations.c.seq + 1), renamed)
+    execute(planned.database, back, update(tables.operations).values(seq=tables.operations.c.seq + 1), renamed)
     assert await next_types(stream) == ["operation.progress", "tenant.updated"]

@@ -13,24 +13,25 @@ from service.files import write_atomically
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
-    """The only file of its folder."""
     yield tmp_path / "key"
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
-def test_a_file_is_replaced_and_private(file: Path) -> None:
+def test_a_file_is_replaced_whole_and_private(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(28, "no space left")
+
     file.write_bytes(b"old")
     file.chmod(0o644)
     write_atomically(file, b"new")
     assert file.read_bytes() == b"new"
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_an_exclusive_write_keeps_an_existing_file(file: Path) -> None:
-    write_atomically(file, b"first", exclusive=True)
     with pytest.raises(FileExistsError):
         write_atomically(file, b"second", exclusive=True)
-    assert file.read_bytes() == b"first"
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(file, b"newer")
+    assert file.read_bytes() == b"new"
 
 
 def test_concurrent_writers_do_not_disturb_each_other(file: Path) -> None:
@@ -46,14 +47,3 @@ def test_concurrent_writers_do_not_disturb_each_other(file: Path) -> None:
         list(threads.map(write, range(8)))
     (winner,) = results
     assert file.read_bytes() == bytes([winner]) * 100_000
-
-
-def test_a_failed_write_leaves_the_old_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: int) -> None:
-        raise OSError(28, "no space left")
-
-    file.write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="no space"):
-        write_atomically(file, b"new")
-    assert file.read_bytes() == b"old"

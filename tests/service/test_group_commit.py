@@ -1,5 +1,6 @@
 """Group commit on SQLite: changes that wait at the same time share one commit and fail each for itself."""
 
+import random
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -197,43 +198,41 @@ def test_other_processes_get_a_pause_between_groups(group: Group) -> None:
     assert pauses == pytest.approx([0.05, 0.1])
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()], ids=repr)
-@pytest.mark.parametrize("last", [False, True])
-def test_a_change_that_fails_undoes_only_itself(group: Group, error: BaseException, last: bool) -> None:
-    calls = group.run(store("0"), fail("1", error), *([] if last else [store("2")]))
-    assert [call.exception() for call in calls] == [None, error, None][: len(calls)]
-    assert group.values == (names(0) if last else names(0, 2))
+def roll_back(name: str) -> Body:
+    def body(connection: Connection) -> None:
+        store(name)(connection)
+        connection.rollback()
+
+    return body
 
 
-def test_a_first_change_that_fails_leaves_the_others_a_new_transaction(group: Group) -> None:
-    group.limit(max_changes=1)
-    calls = group.run(fail("0", ZeroDivisionError()), store("1"))
-    assert [type(call.exception()) for call in calls] == [ZeroDivisionError, type(None)]
-    assert group.values == names(1)
+def roll_back_to_savepoint(name: str) -> Body:
+    def body(connection: Connection) -> None:
+        store(name)(connection)
+        with suppress(IntegrityError), connection.begin_nested():
+            store(f"{name} again")(connection)
+            store(name)(connection)
+
+    return body
 
 
-def roll_back(connection: Connection) -> None:
-    store("1")(connection)
-    connection.rollback()
-
-
-def roll_back_to_savepoint(connection: Connection) -> None:
-    store("1")(connection)
-    with suppress(IntegrityError), connection.begin_nested():
-        store("2")(connection)
-        store("2")(connection)
-
-
-@pytest.mark.parametrize(("body", "stored"), [(roll_back, (0, 3)), (roll_back_to_savepoint, (0, 1, 3))])
-def test_a_change_may_roll_back_itself_or_part_of_itself(group: Group, body: Body, stored: tuple[int, ...]) -> None:
-    calls = group.run(store("0"), body, store("3"))
-    assert [call.exception() for call in calls] == [None] * 3
-    assert group.values == names(*stored)
-
-
-def test_an_ended_change_takes_no_statements(group: Group) -> None:
-    left: list[Connection] = []
-    group.run(left.append, store("1"))
+def test_a_change_that_fails_or_rolls_back_undoes_only_itself(group: Group) -> None:
+    chance, expected, left = random.Random(5), set[str](), list[Connection]()
+    for number in range(30):
+        bodies: list[Body] = [left.append]
+        errors: list[BaseException | None] = [None]
+        for name in (f"{number} {each}" for each in range(chance.randint(1, 5))):
+            error = chance.choice((None, ZeroDivisionError(), KeyboardInterrupt(), SystemExit()))
+            stores = chance.choice((store, roll_back, roll_back_to_savepoint))
+            bodies.append(fail(name, error) if error else stores(name))
+            errors.append(error)
+            if not error and stores is not roll_back:
+                expected.add(f"test {name}")
+        chance.shuffle(order := [*range(len(bodies))])
+        group.limit(max_changes=chance.choice((1, 3, 100)), max_seconds=TIMEOUT_SECONDS)
+        calls = group.run(*(bodies[each] for each in order))
+        assert [call.exception() for call in calls] == [errors[each] for each in order]
+    assert set(group.values) == expected
     with pytest.raises(Exception, match="closed"):
         left[0].execute(select(platform_state))
 
@@ -293,37 +292,22 @@ def test_a_full_disk_fails_all_changes_of_the_group(group: Group) -> None:
     assert group.values == names(3)
 
 
-def fill_and_end(connection: Connection) -> None:
-    with suppress(OperationalError):
-        fill(connection)
+@pytest.mark.parametrize("is_full", [True, False])
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(group: Group, is_full: bool, goes_on: bool) -> None:
+    def body(connection: Connection) -> None:
+        if is_full:
+            with suppress(OperationalError):
+                fill(connection)
+        else:
+            connection.exec_driver_sql("ROLLBACK")
+        if goes_on:
+            store("half")(connection)
 
-
-def fill_and_go_on(connection: Connection) -> None:
-    fill_and_end(connection)
-    connection.execute(update(platform_state).values(value="half"))
-
-
-def end(connection: Connection) -> None:
-    connection.exec_driver_sql("ROLLBACK")
-
-
-def end_and_go_on(connection: Connection) -> None:
-    end(connection)
-    store("half", "half")(connection)
-
-
-@pytest.mark.parametrize(
-    ("body", "error"), [(fill_and_end, "full"), (fill_and_go_on, "full"), (end, None), (end_and_go_on, None)]
-)
-def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(
-    group: Group, body: Body, error: str | None
-) -> None:
-    with pytest.raises(OperationalError, match=error):
+    with pytest.raises(OperationalError, match="full" if is_full else None):
         group.change(body, "0")
     require_errors(group.run(store("0"), body), OperationalError, lambda _: True)
     assert group.values == {}
-    with group.database.read() as connection:
-        assert "half" not in connection.scalars(select(platform_state.c.value)).all()
 
 
 def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Group) -> None:
@@ -364,34 +348,22 @@ def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Grou
     assert (targets, verified.fault, verified.entries) == (["tenant:0", "tenant:3"], None, 2)
 
 
-def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:
-    def nested(connection: Connection) -> None:
-        with pytest.raises(RuntimeError, match="in a write transaction"):
-            group.change(store("inner"), "inner")
+def test_a_change_that_does_not_wait_leaves_the_queue_and_a_nested_one_is_refused(group: Group) -> None:
+    def require_busy() -> None:
         with pytest.raises(Busy), group.database.write_without_waiting():
             raise AssertionError("two transactions at once")
-        store("outer")(connection)
 
-    group.change(nested, "outer")
-    assert group.values == {"test outer": ""}
+    def try_to_change(connection: Connection) -> None:
+        with pytest.raises(RuntimeError, match="in a write transaction"):
+            group.change(store("inner"), "inner")
+        require_busy()
+        group.threads.submit(require_busy).result(TIMEOUT_SECONDS)
+        store("0")(connection)
 
-
-def test_a_change_that_does_not_wait_leaves_the_queue(group: Group) -> None:
-    busy: list[bool] = []
-
-    def try_to_change(_: Connection) -> None:
-        def attempt() -> None:
-            with pytest.raises(Busy), group.database.write_without_waiting():
-                raise AssertionError("two transactions at once")
-            busy.append(True)
-
-        group.threads.submit(attempt).result(TIMEOUT_SECONDS)
-
-    group.run(try_to_change, store("1"))
-    assert busy == [True]
+    assert [call.exception() for call in group.run(try_to_change, store("1"))] == [None, None]
     with group.database.write_without_waiting() as connection:
         store("2")(connection)
-    assert group.values == names(1, 2)
+    assert group.values == names(0, 1, 2)
     with group.database.write() as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
 
@@ -412,7 +384,7 @@ def test_many_changes_of_two_processes_and_their_failures(group: Group) -> None:
             if number % 3 == 0:
                 raise ZeroDivisionError
 
-    list(group.threads.map(add, range(600)))
+    list(group.threads.map(add, range(300)))
     other.close()
-    expected = {f"test of {number}": "" for number in range(600) if number % 3}
-    assert group.values == expected | {"test sum": "400"}
+    expected = {f"test of {number}": "" for number in range(300) if number % 3}
+    assert group.values == expected | {"test sum": "200"}

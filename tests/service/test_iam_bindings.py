@@ -22,7 +22,6 @@ def name() -> str:
 
 
 def body(**members: Any) -> dict[str, Any]:
-    """The body of a binding of a service account with a new name."""
     return {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()} | members
 
 
@@ -53,7 +52,7 @@ def test_scopes_keep_their_order_are_replaced_whole_and_have_no_duplicates(iam: 
     assert iam.get(path)["scopes"] == ["dns:read"]
 
 
-def test_invalid_scopes_names_and_clusters_are_refused(iam: Iam) -> None:
+def test_scopes_beyond_the_author_and_invalid_scopes_names_and_clusters_are_refused(iam: Iam) -> None:
     for scope, refusal in (
         *(("*", "WILDCARD_SCOPE_NOT_ALLOWED"), ("compute:*", "WILDCARD_SCOPE_NOT_ALLOWED")),
         *(("compute:raed", "INVALID_SCOPE"), ("compute:instances:read", "INVALID_SCOPE")),
@@ -67,9 +66,6 @@ def test_invalid_scopes_names_and_clusters_are_refused(iam: Iam) -> None:
     for cluster in ("1b1e8540-e633-49f3-a94b-4171df294ff6", str(uuid4()), "x"):
         answer = iam.ask("POST", BINDINGS, body(clusterId=cluster))
         assert (answer.status, answer.json()) == (404, {"code": "NOT_FOUND", "message": "resource not found"})
-
-
-def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
     answer = iam.as_(VIEWER).ask("POST", BINDINGS, body(scopes=["compute:read", "compute:write"]))
     assert (code(answer), details(answer)["scope"]) == ((403, "SCOPE_EXCEEDS_AUTHOR"), "compute:write")
     # Held in one region only is not held.
@@ -79,7 +75,7 @@ def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
 
 
 def test_the_last_grant_is_not_taken_by_a_detach_nor_by_dropping_scopes(iam: Iam) -> None:
-    policy = iam.policy("p", allow(READ))
+    policy, other = iam.policy("p", allow(READ)), iam.policy("q", allow("dns:*"))
     binding = iam.binding(name(), ["compute:read"])
     path = f"{BINDINGS}/{binding}"
     assert code(iam.ask("PUT", path, {})) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
@@ -91,10 +87,7 @@ def test_the_last_grant_is_not_taken_by_a_detach_nor_by_dropping_scopes(iam: Iam
     assert len(iam.get(f"/iam/policies/{policy}/attachments")["attachments"]) == 1
     assert iam.ask("PUT", path, {"scopes": ["dns:read"]}).status == 200
     assert iam.detach(policy, "workload_identity", binding).status == 204
-
-
-def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
-    policy, other = iam.policy("p", allow(READ)), iam.policy("q", allow("dns:*"))
+    # The last grant may be one of a group.
     group, binding = iam.group(f"g {uuid4()}"), iam.binding(name())
     iam.add(group, "workload_identity", binding)
     iam.attach(policy, "group", group)
@@ -105,39 +98,25 @@ def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
     assert code(iam.detach(other, "workload_identity", binding)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
 
 
-def test_a_binding_that_loses_its_group_or_policy_is_inert(iam: Iam) -> None:
-    for lose in ("member", "group", "policy"):
+def test_a_binding_that_loses_its_group_or_policy_is_inert_and_a_deleted_one_leaves_them(iam: Iam) -> None:
+    for lose in ("member", "group", "policy", "binding"):
         policy, group, binding = iam.policy("p", allow(READ)), iam.group(f"g {uuid4()}"), iam.binding(name())
         iam.add(group, "workload_identity", binding)
         iam.attach(policy, "group", group)
         assert iam.decision("workload_identity", binding, READ)
         if lose == "member":
             answer = iam.drop(group, "workload_identity", binding)
+        elif lose == "binding":
+            iam.attach(policy, "workload_identity", binding)
+            answer = iam.ask("DELETE", f"{BINDINGS}/{binding}")
+            assert iam.get(f"/iam/groups/{group}/members")["members"] == []
+            attachments = iam.get(f"/iam/policies/{policy}/attachments")["attachments"]
+            assert [one["attacheeType"] for one in attachments] == ["group"]
         else:
             answer = iam.ask("DELETE", f"/iam/groups/{group}" if lose == "group" else f"/iam/policies/{policy}")
         assert answer.status == 204
-        assert iam.get(f"{BINDINGS}/{binding}")["inert"] is True
+        assert lose == "binding" or iam.get(f"{BINDINGS}/{binding}")["inert"] is True
         assert not iam.decision("workload_identity", binding, READ)
-
-
-def test_with_scopes_and_a_policy_both_must_give_it(iam: Iam) -> None:
-    policy, binding = iam.policy("p", allow("compute:*", "dns:*")), iam.binding(name(), ["compute:read"])
-    assert iam.decision("workload_identity", binding, READ)
-    iam.attach(policy, "workload_identity", binding)
-    assert iam.decision("workload_identity", binding, READ)
-    assert not iam.decision("workload_identity", binding, "compute:instances:delete")
-    assert not iam.decision("workload_identity", binding, "dns:zones:read")
-    iam.ask("PUT", f"{BINDINGS}/{binding}", {})
-    assert iam.decision("workload_identity", binding, "dns:zones:read")
-
-
-def test_deleting_a_binding_takes_it_out_of_groups_and_off_policies(iam: Iam) -> None:
-    policy, group, binding = iam.policy("p", allow("dns:*")), iam.group(f"g {uuid4()}"), iam.binding(name())
-    iam.add(group, "workload_identity", binding)
-    iam.attach(policy, "workload_identity", binding)
-    assert iam.ask("DELETE", f"{BINDINGS}/{binding}").status == 204
-    assert iam.get(f"/iam/groups/{group}/members")["members"] == []
-    assert iam.get(f"/iam/policies/{policy}/attachments")["attachments"] == []
 
 
 def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

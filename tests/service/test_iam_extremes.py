@@ -1,7 +1,6 @@
 """Access policies with unreadable documents, very many rules and identities, and malformed ids."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -9,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from client.policy import containment
 from client.policy.containment import Answer
@@ -25,18 +24,15 @@ from service.iam.author_check import Author
 from service.iam.policy_documents import Draft
 from service.principals import grants as principals_grants
 from service.principals.grants import PrincipalGrants
-from tests.service import factories
 from tests.service.access import KEYS, READ, STOREFRONT, Iam, allow, code, deny, details, document, document_text
+from tests.service.queries import execute
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
-
-NOT_JSON, NOT_KNOWN = "{", document_text(allow("*")).replace('"allow"', '"permit"')
 
 
 def store(database: Database, policy: str, text: str) -> None:
     """Put a document in the database that the service would not have taken."""
-    with database.write() as connection:
-        for table, column in ((tables.policies, "id"), (tables.policy_versions, "policy_id")):
-            connection.execute(table.update().where(table.c[column] == policy).values(document=text))
+    columns = tables.policies.c.id, tables.policy_versions.c.policy_id
+    execute(database, *(update(one.table).where(one == policy).values(document=text) for one in columns))
 
 
 def store_identities(
@@ -58,73 +54,60 @@ def store_identities(
     return ids
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", [NOT_JSON, NOT_KNOWN])
-def test_an_unreadable_document_can_be_read_edited_and_deleted_but_not_attached(
-    own: Running, own_database: Database, text: str
+UNREADABLE = ['{"rules":["allow"]}', '{"rules":{"access":"allow"}}', '{"rules":5}', '{"rules":[],"more":NaN}', "{"]
+UNREADABLE += ["[" * 5_000, '{"rules":[],"more":1e999}', '{"rules":[],"more":"\\ud800"}', '{"more":' * 5_000]
+UNREADABLE.append(document_text(allow("*")).replace('"allow"', '"permit"'))
+
+
+def test_a_policy_without_a_readable_document_is_listed_edited_and_deleted_but_not_attached(
+    iam: Iam, demo_database: Database
 ) -> None:
-    iam = Iam(own)
-    policy, identity, group = iam.policy("p", allow("compute:*")), iam.binding("b"), iam.group("g")
-    path = f"/iam/policies/{policy}"
-    assert iam.attach(policy, "workload_identity", identity).status == 204
-    store(own_database, policy, text)
-    assert policy in {one["id"] for one in iam.get("/iam/policies?limit=200")["policies"]}
-    assert iam.get(f"{path}/versions/1")["version"] == 1
-    assert iam.ask("PATCH", path, {"name": "q"}).status == 200
-    for answer in (iam.attach(policy, "group", group), iam.ask("POST", f"{path}/rollback", {"version": 1})):
-        if answer.status != 200:  # Rolling back to what is there already changes nothing.
-            assert (code(answer), details(answer)["answer"]) == ((403, "POLICY_EXCEEDS_AUTHOR"), "undecided")
-    # Only the maker of the identity has a say over it, for any meaning of its policy.
-    assert code(iam.as_(VIEWER).detach(policy, "workload_identity", identity)) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
-    assert iam.ask("POST", "/iam/preview", {"change": "deletePolicy", "policyId": policy}).status == 200
-    assert iam.edit(policy, allow(READ)).status == 200
-    assert iam.decision("workload_identity", identity, READ)
-    store(own_database, policy, text)
-    assert iam.ask("DELETE", path).status == 204
-
-
-INVALID = ['{"rules":["allow"]}', '{"rules":{"access":"allow"}}', '{"rules":5}', '{"rules":[],"more":NaN}', "[" * 5_000]
-INVALID += ['{"rules":[],"more":1e999}', '{"rules":[],"more":"\\ud800"}', '{"more":' * 5_000]
-
-
-def test_a_stored_value_that_is_no_document_is_listed_edited_and_deleted(iam: Iam, demo_database: Database) -> None:
-    for text in INVALID:
-        policy = iam.policy("p", allow("compute:*"))
+    group, viewer = iam.group(str(uuid4())), iam.as_(VIEWER)
+    for text in UNREADABLE:
+        policy, identity = iam.policy("p", allow("compute:*")), iam.binding(f"b-{uuid4()}")
+        assert iam.attach(policy, "workload_identity", identity).status == 204
         path = f"/iam/policies/{policy}"
         store(demo_database, policy, text)
-        for listing in (path, "/iam/policies?limit=200", f"{path}/versions"):
+        for listing in (path, "/iam/policies?limit=200", f"{path}/versions", f"{path}/versions/1"):
             assert iam.ask("GET", listing).status == 200, text
-        refused = iam.as_(VIEWER).ask("PATCH", path, {"name": "v"})
+        refused = viewer.ask("PATCH", path, {"name": "v"})
         assert code(refused) == (403, "POLICY_EXCEEDS_AUTHOR")
         assert "cannot be read" in refused.json()["error"]["message"]
+        # Only the maker of the identity may change it, for any meaning of its policy.
+        assert code(viewer.detach(policy, "workload_identity", identity)) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
         assert iam.ask("PATCH", path, {"name": "q"}).status == 200
+        for answer in (iam.attach(policy, "group", group), iam.ask("POST", f"{path}/rollback", {"version": 1})):
+            if answer.status != 200:  # A rollback to the same document changes nothing.
+                assert (code(answer), details(answer)["answer"]) == ((403, "POLICY_EXCEEDS_AUTHOR"), "undecided")
         stale = iam.ask("PATCH", path, {"name": "r"}, if_match='"1"')
         assert code(stale) == (412, "STALE_VERSION")
         assert [one["changed"] for one in details(stale)["versions"]] == [["name"]]
+        assert iam.ask("POST", "/iam/preview", {"change": "deletePolicy", "policyId": policy}).status == 200
         assert iam.edit(policy, allow(READ)).status == 200
+        assert iam.decision("workload_identity", identity, READ)
+        store(demo_database, policy, text)
         assert iam.ask("DELETE", path).status == 204
 
 
 @pytest.mark.slow
-def test_a_policy_of_many_identities_is_compared_once_with_the_author(own: Running, own_database: Database) -> None:
-    iam, many = Iam(own), 2_000
-    rules = [
-        allow(READ, targets=tuple(f"frn:compute:*:*:instances/i-{rule}-{n}" for n in range(10))) for rule in range(200)
-    ]
-    heavy, strong = iam.policy("heavy", *rules), iam.policy("strong", allow("compute:*"))
-    group, other = iam.group(str(uuid4())), iam.policy("other", allow(READ))
-    assert iam.attach(heavy, "group", group).status == 204
-    with own_database.write() as connection:
-        ids = store_identities(connection, many, group=group)
-    start = time.perf_counter()
+def test_policies_of_a_group_of_40_000_identities(demo: Running, demo_database: Database) -> None:
+    iam, group = Iam(demo), Iam(demo).group(str(uuid4()))
+    policy, strong, other = (iam.policy(name, allow(name)) for name in ("compute:*:read", "compute:*", READ))
+    assert iam.attach(policy, "group", group).status == 204
+    with demo_database.write() as connection:
+        ids = store_identities(connection, 40_000, group=group)
     assert iam.as_(VIEWER).attach(other, "group", group).status == 204
-    assert time.perf_counter() - start < 60
     assert iam.attach(strong, "workload_identity", ids[7]).status == 204
     refused = iam.as_(VIEWER).detach(other, "group", group)
     assert code(refused) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
     (named,) = details(refused)["principals"]
     assert (named["type"], named["id"], "/" in named["name"]) == ("workload_identity", ids[7], True)
-    assert {one["policyName"] for one in details(refused)["counterexamples"]} == {"strong"}
+    assert {one["policyName"] for one in details(refused)["counterexamples"]} == {"compute:*"}
+    assert iam.detach(other, "group", group).status == 204
+    assert code(iam.detach(policy, "group", group)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
+    assert iam.ask("DELETE", f"/iam/groups/{group}").status == 204
+    identities = tables.workload_identities
+    execute(demo_database, identities.delete().where(identities.c.namespace == "very-many"))
 
 
 def test_who_answers_for_thousands_of_identities(own: Running, own_database: Database) -> None:
@@ -138,9 +121,7 @@ def test_who_answers_for_thousands_of_identities(own: Running, own_database: Dat
         assert iam.attach(policy, "workload_identity", identity).status == 204
     with own_database.write() as connection:
         ids = store_identities(connection, many, ["compute:read"])
-    start = time.perf_counter()
     found = iam.ask("POST", "/iam/who", {"operation": READ, "target": "*"}).json()
-    assert time.perf_counter() - start < 60
     by = {one["id"]: one["by"] for one in found["principals"]}
     # The first thousand are listed, and counted are all.
     assert len(by) == 1_000
@@ -176,21 +157,6 @@ def test_a_malformed_id_in_a_filter_finds_and_removes_nothing(iam: Iam) -> None:
 
 
 @pytest.mark.slow
-def test_a_group_of_40_000_identities_is_attached_and_deleted(demo: Running, demo_database: Database) -> None:
-    iam, many = Iam(demo), 40_000
-    group, policy = iam.group(str(uuid4())), iam.policy("p", allow("compute:*"))
-    with demo_database.write() as connection:
-        store_identities(connection, many, group=group)
-    assert iam.attach(policy, "group", group).status == 204
-    assert code(iam.detach(policy, "group", group)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
-    assert iam.ask("DELETE", f"/iam/groups/{group}").status == 204
-    with demo_database.write() as connection:
-        connection.execute(
-            tables.workload_identities.delete().where(tables.workload_identities.c.namespace == "very-many")
-        )
-
-
-@pytest.mark.slow
 def test_the_effective_access_of_a_key_has_a_bounded_size(own: Running) -> None:
     iam = Iam(own)
     wide = allow("*", targets=tuple(f"frn:*:*:*:t{number}/i{number}" for number in range(8_000)))
@@ -207,22 +173,11 @@ def test_the_effective_access_of_a_key_has_a_bounded_size(own: Running) -> None:
     assert (len(grants["tenant-writer"]["by"]), grants["tenant-writer"]["byTotal"]) == (20, 502)
 
 
-def test_a_read_transaction_is_one_snapshot(database: Database) -> None:
-    ids = select(tables.organizations.c.id)
-    with database.read() as reading:
-        assert reading.execute(ids).all() == []
-        with database.write() as connection:
-            factories.add(connection, {tables.organizations: factories.organization()})
-        assert reading.execute(ids).all() == []
-    with database.read() as reading:
-        assert len(reading.execute(ids).all()) == 1
-
-
 MORE_THAN_A_STATEMENT_TAKES = 70_000
 
 
 def compiled(policies: int, *rules: dict[str, Any]) -> CompiledGrants:
-    """A key that stands on the same rules in a number of policies."""
+    """A key that has the same rules in a number of policies."""
     operations = shipped.operations()
     known = CatalogueSnapshot(
         Catalogue(one.name for one in operations), {one.name: one.access_level for one in operations}
@@ -232,18 +187,6 @@ def compiled(policies: int, *rules: dict[str, Any]) -> CompiledGrants:
         granted for number in range(policies) for granted in granted_rules(one, f"p{number}", f"name {number}")
     )
     return CompiledGrants(PrincipalGrants("api_key", "k", "t", "o", None, ("compute:*",)), known, None, engine)
-
-
-@pytest.mark.slow
-def test_effective_access_of_50_000_rules_takes_as_long_with_wildcards() -> None:
-    took = {}
-    for pattern in ("compute:instances:read", "*"):
-        stands = compiled(100, *[allow(pattern)] * 500)
-        begun = time.process_time()
-        found = effective_access.operations(stands, {})
-        took[pattern] = time.process_time() - begun
-        assert {(one["byTotal"], len(one["by"])) for one in found} == {(50_001, 20)}
-    assert took["*"] < 4 * took["compute:instances:read"]
 
 
 def test_allowing_and_denying_rules_are_counted_by_operation() -> None:

@@ -1,20 +1,21 @@
 """Simulate, coverage and check of policy documents."""
 
+import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
+from tests.homes import Answer
 from tests.service.access import KEYS, READ, Iam, allow, code, deny, details, document_text, trial
+from tests.service.queries import execute
 from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
 
-def test_the_deciding_rule_is_named(iam: Iam) -> None:
+def test_a_trial_names_the_deciding_rule_or_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:
     reading = deny("*:*:read") | {"name": "no reading"}
     for rules, decision, reason, name in (
         ((deny("storage:*"), allow("compute:*")), "allowed", "allowed", ""),
@@ -23,9 +24,6 @@ def test_the_deciding_rule_is_named(iam: Iam) -> None:
         found = iam.simulate(*rules)
         assert (found["decision"], found["reason"]) == (decision, reason)
         assert found["decidingRule"] == {"index": 1, "name": name}
-
-
-def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:
     volumes = allow("compute:*", targets=("frn:compute:*:*:volumes/*",), equals={"frn:region": "fi-hel-1"})
     found = iam.simulate(allow("storage:*"), volumes, target="frn:compute:*:t:instances/i-1", region="se-sto-1")
     assert (found["decision"], found["reason"], found["decidingRule"]) == ("denied", "no_match", None)
@@ -39,6 +37,7 @@ def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> Non
 NOT_SINGLE = ("compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", "")
 UNKNOWN_REGIONS = ("atlantis", "se-sto-9", "SE-STO-1", "eu")
 MALFORMED_REGIONS = ("", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n")
+SERVICES, IN_OFFICE = ("compute", "storage"), {"sourceIp": "203.0.113.7"}
 OFFICE: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
 NOT_WHOLE = ("instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", "")
 
@@ -56,19 +55,16 @@ TYPED = allow("compute:*", equals={"frn:principalType": "api_key"})
 TAGGED = allow("compute:*", equals={"frn:requestTag/env": "prod"})
 DENIED_TAG = deny("compute:*", equals={"frn:resourceTag/env": "prod"})
 LATER = allow("compute:*", after={"frn:currentTime": "2020-01-01T00:00:00Z"})
+UNTAGGED: dict[str, Any] = {"resourceTags": {}}
 FACTS: list[tuple[tuple[dict[str, Any], ...], dict[str, Any], str]] = [
-    ((allow("compute:*", **OFFICE),), {"sourceIp": "203.0.113.7"}, "allowed"),
+    ((allow("compute:*", **OFFICE),), IN_OFFICE, "allowed"),
     ((allow("compute:*", **OFFICE),), {"sourceIp": "198.51.100.1"}, "no_match"),
     ((TAGGED,), {"requestTags": {"env": "prod", "team": "a"}}, "allowed"),
-    ((TAGGED,), {"requestTags": {}}, "no_match"),
-    ((TAGGED,), {}, "unknown_context"),
-    ((allow("*"), DENIED_TAG), {}, "denied"),
-    ((allow("*"), DENIED_TAG), {"resourceTags": {}}, "allowed"),
-    ((TYPED,), {"principalType": "api_key"}, "allowed"),
-    ((TYPED,), {"principalType": "user"}, "denied"),
+    *[((TAGGED,), facts, reason) for facts, reason in (({"requestTags": {}}, "no_match"), ({}, "unknown_context"))],
+    *[((allow("*"), DENIED_TAG), facts, decision) for facts, decision in (({}, "denied"), (UNTAGGED, "allowed"))],
+    *[((TYPED,), {"principalType": one}, result) for one, result in (("api_key", "allowed"), ("user", "denied"))],
     ((LATER,), {}, "allowed"),  # The time of a trial is now by default.
-    ((LATER,), {"currentTime": "2019-12-31T23:59:59+00:00"}, "denied"),
-    ((LATER,), {"currentTime": "2020-01-01T02:00:00+02:00"}, "denied"),
+    *[((LATER,), {"currentTime": f"20{time}"}, "denied") for time in ("19-12-31T23:59:59Z", "20-01-01T02:00:00+02:00")],
     ((LATER,), {"currentTime": None}, "unknown_context"),
 ]
 
@@ -105,55 +101,59 @@ def test_a_target_of_another_service_is_denied_with_the_expected_service(iam: Ia
     assert {one["service"] for one in covered["services"] if one["effective"]} == {"storage"}
 
 
-def test_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> None:
-    of_target = allow("compute:*", targets=("frn:compute:fi-hel-1:*:*/*",))
-    for rule in (allow("compute:*", equals={"frn:region": "fi-hel-1"}), of_target):
-        for facts, decision in (
-            ({"region": "fi-hel-1"}, "allowed"),
-            ({"region": "se-sto-1"}, "denied"),
-            ({}, "denied"),
-        ):
-            assert iam.simulate(rule, target="frn:compute:*:t:instances/i-1", **facts)["decision"] == decision
+def test_a_region_is_a_fact_or_that_of_the_target_and_the_tenant_that_of_the_path(iam: Iam) -> None:
+    anywhere, here, elsewhere = (f"frn:compute:{region}:t:instances/i-1" for region in ("*", "fi-hel-1", "se-sto-1"))
+    by_target = allow("compute:*", targets=("frn:compute:fi-hel-1:*:*/*",))
+    by_fact, own = allow("*", equals={"frn:region": "fi-hel-1"}), allow("*", equals={"frn:tenant": WEB_SHOP})
+    for rule, target, facts, decision in (
+        *((rule, anywhere, {"region": "fi-hel-1"}, "allowed") for rule in (by_fact, by_target)),
+        *((rule, anywhere, {"region": "se-sto-1"}, "denied") for rule in (by_fact, by_target)),
+        *((rule, anywhere, {}, "denied") for rule in (by_fact, by_target)),
+        *((by_fact, here, {}, "allowed"), (by_fact, elsewhere, {}, "denied")),
+        *((own, here, {}, "allowed"), (own, here, {"tenant": "another"}, "denied")),
+    ):
+        assert iam.simulate(rule, target=target, **facts)["decision"] == decision, (rule, target, facts)
+    # Without the region of the target, no person with a rule for a region would be listed.
+    body = {"operation": "compute:instances:list", "target": here}
+    people = iam.ask("POST", "/iam/who", body).json()["principals"]
+    assert any(one["type"] == "user" and "regional" in json.dumps(one["by"]) for one in people), people
+    # An open target must be covered whole.
+    found = iam.simulate(allow("compute:*", targets=("frn:compute:*:*:instances/web-*",)))
+    assert (found["decision"], found["someTarget"]) == ("denied", True)
+    assert iam.simulate(allow("compute:*"), target=anywhere)["someTarget"] is True
+    assert iam.simulate(allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None
 
 
 def test_an_unknown_or_malformed_region_is_refused(iam: Iam) -> None:
     """In a target, a malformed one would shift the fields: a deny that fires in the trace would not decide."""
     draft, question = {"documentText": document_text(allow("*"))}, {"operation": READ, "target": "*"}
+
+    def ask(path: str, body: dict[str, Any], region: str) -> Answer:
+        return iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}})
+
     for path, body in (("simulate", draft | question), ("coverage", draft), ("who", question)):
         for region in (*UNKNOWN_REGIONS, *MALFORMED_REGIONS):
-            answer = iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}})
+            answer = ask(path, body, region)
             assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "facts.region"), (path, region)
             if region in UNKNOWN_REGIONS:
                 assert (details(answer)["reason"], details(answer)["regions"]) == ("unknown_region", list(REGIONS))
-        for region in REGIONS:
-            assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}}).status == 200
-
-
-def test_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
-    body = trial(allow("*"), region="no-osl-1")
-    assert iam.ask("POST", "/iam/simulate", body).status == 400
+        assert {ask(path, body, region).status for region in REGIONS} == {200}
+    # A region in which the tenant has a resource exists.
     made = iam.ask("POST", "/resources/secret", {"name": "far", "region": "no-osl-1"})
     assert made.status == 201, made
-    assert iam.ask("POST", "/iam/simulate", body).status == 200
+    assert ask("coverage", draft, "no-osl-1").status == 200
     assert iam.ask("DELETE", f"/resources/secret/{made.json()['id']}").status == 204
+    assert ask("coverage", draft, "no-osl-1").status == 400
 
 
-def test_the_worlds_are_in_regions_that_exist() -> None:
-    world = Path("service/seed/data")
-    lines = (world / "resources.tsv").read_text().splitlines()
-    place = lines[0].split("\t").index("region")
-    assert {line.split("\t")[place] for line in lines[1:]} <= set(REGIONS)
-    assert set(yaml.safe_load((world / "large.yaml").read_text())["resources"]["regions"]) == set(REGIONS)
-
-
-def test_an_open_target_must_be_covered_whole(iam: Iam) -> None:
-    found = iam.simulate(allow("compute:*", targets=("frn:compute:*:*:instances/web-*",)))
-    assert (found["decision"], found["someTarget"]) == ("denied", True)
-    assert iam.simulate(allow("compute:*"), target="frn:compute:*:t:instances/1")["someTarget"] is True
-    assert iam.simulate(allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None
-
-
-def test_a_trial_as_author_is_limited_to_the_rights_of_the_author(iam: Iam) -> None:
+def test_a_check_and_a_trial_as_author_compare_with_the_rights_of_the_caller(iam: Iam) -> None:
+    dev = allow(READ, equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
+    for person, rule, answer in (
+        *((VIEWER, allow("compute:*:read"), "within"), (VIEWER, allow("compute:*:delete"), "beyond")),
+        *((REGIONAL, dev, "within"), (REGIONAL, allow(READ), "beyond"), (MEMBER, deny("*"), "within")),
+    ):
+        found = iam.as_(person).ask("POST", "/iam/check", {"documentText": document_text(rule)}).json()
+        assert (found["answer"], bool(found["counterexamples"])) == (answer, answer == "beyond")
     body = trial(allow("*"), operation="storage:buckets:read")
     for more, decision, within in (({}, "allowed", None), ({"asAuthor": True}, "denied", False)):
         found = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | more).json()
@@ -167,21 +167,28 @@ def cover(iam: Iam, *rules: dict[str, Any], **members: Any) -> Any:
     return answer.json()
 
 
-def test_coverage_counts_by_service_and_compares_with_a_policy(iam: Iam) -> None:
+def test_coverage_counts_by_service_with_conditions_apart_and_compares_with_a_policy(iam: Iam) -> None:
     policy = iam.policy("p", allow("compute:*"), deny("*:*:delete"))
     rules = (allow("compute:*", "dns:*"), deny("compute:*:delete"))
     targets = ["*", "frn:compute:*:*:instances/i-1"]
     found = cover(iam, *rules, targets=targets, compare={"policyId": policy}, operations=True)
     everywhere, instance = found["targets"]
-    services = {one["service"]: one for one in everywhere["services"]}
+    compute, storage = (next(one for one in everywhere["services"] if one["service"] == name) for name in SERVICES)
     assert found["total"] == 528
-    assert services["compute"]["allowed"] == services["compute"]["total"] == 60
-    assert services["compute"]["effective"] == 60 - services["compute"]["denied"] < 60
-    assert services["storage"]["effective"] == 0
+    assert compute["allowed"] == compute["total"] == 60
+    assert compute["effective"] == 60 - compute["denied"] < 60
+    assert storage["effective"] == 0
     assert {name.partition(":")[0] for name in everywhere["gained"]} == {"dns"}
     assert everywhere["lost"] == []
     assert len(everywhere["operations"]) == everywhere["effective"]
     assert {name.partition(":")[0] for name in instance["operations"]} == {"compute"}
+    rules = (allow("dns:*"), allow("compute:*", **OFFICE))
+    (open_,), (known,) = (cover(iam, *rules, facts=facts, operations=True)["targets"] for facts in ({}, IN_OFFICE))
+    assert (open_["effective"], open_["conditional"]) == (12, 60)
+    counts = {one["service"]: (one["effective"], one["conditional"]) for one in open_["services"]}
+    assert (counts["compute"], counts["dns"], counts["storage"]) == ((0, 60), (12, 0), (0, 0))
+    assert {name.partition(":")[0] for name in open_["conditionalOperations"]} == {"compute"}
+    assert (known["effective"], known["conditional"]) == (72, 0)
 
 
 def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
@@ -203,17 +210,6 @@ def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
         assert code(answer) == refusal
 
 
-def test_coverage_counts_conditional_operations_apart(iam: Iam) -> None:
-    rules = (allow("dns:*"), allow("compute:*", **OFFICE))
-    (found,) = cover(iam, *rules, operations=True)["targets"]
-    services = {one["service"]: (one["effective"], one["conditional"]) for one in found["services"]}
-    assert (found["effective"], found["conditional"]) == (12, 60)
-    assert (services["compute"], services["dns"], services["storage"]) == ((0, 60), (12, 0), (0, 0))
-    assert {name.partition(":")[0] for name in found["conditionalOperations"]} == {"compute"}
-    (known,) = cover(iam, *rules, facts={"sourceIp": "203.0.113.3"})["targets"]
-    assert (known["effective"], known["conditional"]) == (72, 0)
-
-
 def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
     other: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}
     of_office = allow("compute:instances:*", "compute:images:*", "network:*", **OFFICE)
@@ -229,27 +225,15 @@ def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
         assert {":".join(name.split(":")[:parts]) for name in found[change]} == names, change
 
 
-def test_a_check_compares_with_the_rights_of_its_caller(iam: Iam) -> None:
-    dev = allow(READ, equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
-    for person, rule, answer in (
-        *((VIEWER, allow("compute:*:read"), "within"), (VIEWER, allow("compute:*:delete"), "beyond")),
-        *((REGIONAL, dev, "within"), (REGIONAL, allow(READ), "beyond"), (MEMBER, deny("*"), "within")),
-    ):
-        found = iam.as_(person).ask("POST", "/iam/check", {"documentText": document_text(rule)}).json()
-        assert (found["answer"], bool(found["counterexamples"])) == (answer, answer == "beyond")
-
-
 @pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
 def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the requests of four routes, as trials and in fact: 10,000 in the long run."""
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
-    with own_database.write() as connection:
-        # Its own limit would end the long run within seconds.
-        connection.execute(
-            tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
-        )
+    # Its own limit would end the long run within seconds.
+    unlimited = tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
+    execute(own_database, unlimited)
     chance = random.Random(29)
     tenant = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
     organization = f"frn:organizations:*:{WEB_SHOP}:organizations/{AURORA}"
@@ -264,10 +248,8 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
     for version in range(2, 2 + rounds):
         rules = [random_rule(chance) for _ in range(chance.randint(1, 4))]
         text = document_text(*rules)
-        with own_database.write() as connection:
-            connection.execute(
-                tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
-            )
+        changed = tables.policies.update().where(tables.policies.c.id == policy)
+        execute(own_database, changed.values(document=text, version=version))
         for operation, target, method, path, body in requests:
             trial = {"documentText": text, "operation": operation, "target": target, "facts": facts}
             tried = iam.ask("POST", "/iam/simulate", trial).json()["decision"]
@@ -277,18 +259,16 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
     assert len(verdicts) == 8
 
 
+OPERATIONS = ("organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*")
+OPERATIONS += ("organizations:tenants:update", "organizations:organizations:list")
+TARGETS = ("*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*")
+TARGETS += ("frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*")
+CONSTRAINTS: tuple[dict[str, Any], ...] = ({}, {}, {"equals": {"frn:principalType": "api_key"}})
+CONSTRAINTS += ({"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}})
+CONSTRAINTS += ({"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}})
+CONSTRAINTS += ({"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}},)
+
+
 def random_rule(chance: random.Random) -> dict[str, Any]:
-    operations = ["organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*"]
-    operations += ["organizations:tenants:update", "organizations:organizations:list"]
-    targets = ["*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*"]
-    targets += ["frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*"]
-    constraints: list[dict[str, Any]] = [{}, {}, {"equals": {"frn:principalType": "api_key"}}]
-    constraints += [{"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}}]
-    constraints += [{"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}}]
-    constraints += [{"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}}]
-    make = chance.choice([allow, allow, allow, deny])
-    return make(
-        *chance.sample(operations, chance.randint(1, 3)),
-        targets=(chance.choice(targets),),
-        **chance.choice(constraints),
-    )
+    make, operations = chance.choice([allow, allow, allow, deny]), chance.sample(OPERATIONS, chance.randint(1, 3))
+    return make(*operations, targets=(chance.choice(TARGETS),), **chance.choice(CONSTRAINTS))

@@ -1,6 +1,7 @@
-"""Idempotency keys in the database: claimed and expired, without waiting for each other."""
+"""Idempotency keys: a repeated creation has the first result; keys are claimed and expire without waiting."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,16 +14,116 @@ from service.api.changes import IDEMPOTENCY_KEY_LIFETIME, claim_idempotency_key
 from service.db import dialect
 from service.db.engine import Database
 from service.db.tables import idempotency_keys, resources
-from tests.service.access import allow, document
-from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
+from tests.homes import Answer
+from tests.service.access import Iam, allow, code, details, document
+from tests.service.queries import execute, fetch_scalars
+from tests.service.running import ADMIN, AURORA, OWNER, WEB_SHOP, Running
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EXPIRED = timedelta(days=2)
+GROUPS, POLICIES = f"tenants/{WEB_SHOP}/iam/groups", f"tenants/{WEB_SHOP}/iam/policies"
+QUOTA_TYPES = itertools.cycle(("vcpu", "instance", "volume", "snapshot", "bucket", "vpc"))
 
 
 def row(**changes: Any) -> dict[str, Any]:
     values = {"actor_id": "u", "operation": "group.create", "key": str(uuid4()), "request_hash": "h"}
     return values | {"resource_id": "r", "created_at": NOW} | changes
+
+
+def create(platform: Running, path: str, body: Any, key: str, person: str = OWNER) -> Answer:
+    return platform.ask("POST", f"/api/v1/{path}", as_=person, body=body, headers={"Idempotency-Key": key})
+
+
+def new(kind: str) -> tuple[str, dict[str, Any]]:
+    name, organization = f"once {uuid4()}", f"organizations/{AURORA}"
+    quota = {"resourceType": next(QUOTA_TYPES), "limit": 100_000, "reason": name}
+    requests: dict[str, tuple[str, dict[str, Any]]] = {
+        "group": (GROUPS, {"name": name, "description": "d"}),
+        "policy": (POLICIES, {"name": name, "document": document(allow("compute:*"))}),
+        "API key": (f"tenants/{WEB_SHOP}/api-keys", {"name": name, "scopes": ["compute:read"]}),
+        "tenant": (f"{organization}/tenants", {"displayName": name}),
+        "quota request": (f"{organization}/quota-requests", quota),
+    }
+    return requests[kind]
+
+
+def id_of(answer: Answer) -> str:
+    created = answer.json()
+    return str((created.get("apiKey") or created.get("request") or created)["id"])
+
+
+def names(platform: Running, path: str) -> list[str]:
+    return [one["name"] for page in platform.pages(f"/api/v1/{path}?limit=200", as_=OWNER) for one in listed(page)]
+
+
+def listed(page: dict[str, Any]) -> list[dict[str, Any]]:
+    return next(value for value in page.values() if isinstance(value, list))
+
+
+@pytest.mark.parametrize("kind", ["group", "policy"])
+def test_the_same_key_and_body_answer_with_the_first_result(platform: Running, kind: str) -> None:
+    (path, body), key = new(kind), str(uuid4())
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(lambda _: create(platform, path, body, key), range(6)))
+    assert {answer.status for answer in answers} == {201}
+    made = answers[0].json()
+    assert [answer.json() for answer in answers] == [made] * 6
+    assert names(platform, path).count(body["name"]) == 1
+    for member in body:
+        other = document(allow("dns:*")) if member == "document" else f"other {uuid4()}"
+        answer = create(platform, path, body | {member: other}, key)
+        assert (code(answer), details(answer)) == ((409, "IDEMPOTENCY_KEY_REUSED"), {"id": made["id"]})
+    assert platform.get(f"/api/v1/{path}/{made['id']}", as_=OWNER).json() == made
+
+
+def test_a_key_belongs_to_its_person_and_a_document_written_otherwise_is_the_same(platform: Running) -> None:
+    (path, body), key = new("policy"), str(uuid4())
+    rule = {"access": "allow", "operations": ["compute:*"], "targets": ["*"]}
+    spelled = [body | {"document": document(one)} for one in (rule, {"name": "", **dict(reversed(rule.items()))})]
+    first, again = (id_of(create(platform, path, one, key)) for one in spelled)
+    assert again == first
+    others = {id_of(create(platform, path, body, key, ADMIN)), id_of(create(platform, path, body, str(uuid4())))}
+    assert len(others | {first}) == 3
+
+
+def test_a_refusal_uses_no_key_up_and_a_deleted_result_stays_deleted(platform: Running) -> None:
+    (path, body), key, iam = new("group"), str(uuid4()), Iam(platform)
+    taken = iam.group(body["name"])
+    assert code(create(platform, path, body, key)) == (409, "GROUP_NAME_TAKEN")
+    assert iam.ask("DELETE", f"/iam/groups/{taken}").status == 204
+    made = create(platform, path, body, key)
+    assert made.status == 201
+    assert iam.ask("DELETE", f"/iam/groups/{id_of(made)}").status == 204
+    assert create(platform, path, body, key).status == 404
+    assert body["name"] not in names(platform, path)
+
+
+@pytest.mark.parametrize("kind", ["group", "policy", "API key", "tenant", "quota request"])
+def test_no_request_waits_for_or_deletes_expired_keys(
+    platform: Running, platform_database: Database, kind: str
+) -> None:
+    def is_kept() -> bool:
+        expired = row(created_at=NOW - timedelta(days=900))
+        key = select(idempotency_keys.c.key).where(idempotency_keys.c.key == expired["key"])
+        execute(platform_database, insert(idempotency_keys).values(expired))
+        with platform_database.write() if platform_database.kind == "postgresql" else nullcontext() as holding:
+            if holding is not None:
+                holding.execute(key.with_for_update())
+            assert create(platform, *new(kind), str(uuid4())).status == 201
+        return bool(fetch_scalars(platform_database, key))
+
+    # The platform itself deletes them when it has just started, and in an hour again.
+    assert is_kept() or is_kept()
+    if kind == "quota request":  # A type has one pending request.
+        return
+    # A key can be used again after a day.
+    key, (path, body), (_, other) = str(uuid4()), new(kind), new(kind)
+    first, refused = create(platform, path, body, key), create(platform, path, other, key)
+    assert (first.status, refused.status) == (201, 409)
+    yesterday = update(idempotency_keys).values(created_at=datetime.now(UTC) - EXPIRED)
+    execute(platform_database, yesterday.where(idempotency_keys.c.key == key))
+    second = create(platform, path, other, key)
+    assert (second.status, id_of(second) != id_of(first)) == (201, True)
 
 
 def count(connection: Connection) -> int:
@@ -51,56 +152,6 @@ def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
         word = "EXPLAIN" if database.kind == "postgresql" else "EXPLAIN QUERY PLAN"
         plan = "\n".join(str(line) for line in connection.exec_driver_sql(f"{word} {query}"))
     assert "ix_idempotency_keys_created_at" in plan
-
-
-@pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant", "quota request"])
-def test_no_request_waits_for_or_deletes_expired_keys(
-    platform: Running, platform_database: Database, made: str
-) -> None:
-    def is_kept() -> bool:
-        expired = row(created_at=NOW - timedelta(days=900))
-        key = idempotency_keys.c.key == expired["key"]
-        with platform_database.write() as connection:
-            connection.execute(insert(idempotency_keys), [expired])
-        with platform_database.write() if platform_database.kind == "postgresql" else nullcontext() as holding:
-            if holding is not None:
-                holding.execute(select(idempotency_keys).where(key).with_for_update())
-            assert create(platform, made, str(uuid4()))[0] == 201
-        with platform_database.read() as connection:
-            return connection.scalar(select(idempotency_keys.c.key).where(key)) is not None
-
-    # The platform itself deletes them when it has just started, and in an hour again.
-    assert is_kept() or is_kept()
-    if made == "quota request":  # A type has one pending request.
-        return
-    # A key can be used again after a day.
-    key = str(uuid4())
-    status, first = create(platform, made, key, "one")
-    assert (status, create(platform, made, key, "other")[0]) == (201, 409)
-    yesterday = update(idempotency_keys).values(created_at=datetime.now(UTC) - EXPIRED)
-    with platform_database.write() as connection:
-        connection.execute(yesterday.where(idempotency_keys.c.key == key))
-    status, second = create(platform, made, key, "other")
-    assert (status, second != first) == (201, True)
-
-
-QUOTA_TYPES = itertools.cycle(("vcpu", "instance", "volume", "snapshot", "bucket", "vpc"))
-
-
-def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int, str | None]:
-    """Create something under an idempotency key: the status and the id."""
-    name, tenant, organization = f"{name} {uuid4()}", f"tenants/{WEB_SHOP}", f"organizations/{AURORA}"
-    quota = {"resourceType": next(QUOTA_TYPES), "limit": 100_000, "reason": name}
-    path, body = {
-        "group": (f"{tenant}/iam/groups", {"name": name}),
-        "policy": (f"{tenant}/iam/policies", {"name": name, "document": document(allow("compute:*"))}),
-        "API key": (f"{tenant}/api-keys", {"name": name, "scopes": ["compute:read"]}),
-        "tenant": (f"{organization}/tenants", {"displayName": name}),
-        "quota request": (f"{organization}/quota-requests", quota),
-    }[made]
-    answer = platform.ask("POST", f"/api/v1/{path}", as_=OWNER, body=body, headers={"Idempotency-Key": key})
-    created = answer.json()
-    return answer.status, (created.get("apiKey") or created.get("request") or created).get("id")
 
 
 def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Database, Database]) -> None:

@@ -34,6 +34,10 @@ def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
         assert (answer.status, answer.headers["cache-control"]) == (400, "no-store")
         assert set(answer.json()) <= {"error", "error_description"}
     assert demo.get(urlsplit(document["authorization_endpoint"]).path).json()["error"] == "unsupported_response_type"
+    for content_type in ("application/json", "text/plain", ""):
+        refused = demo.request("POST", "/issuer/token", {"Content-Type": content_type}, b'{"client_id":"frost-cli"}')
+        assert (refused.status, refused.json()["error"]) == (400, "invalid_request")
+        assert refused.headers["cache-control"] == "no-store"
 
 
 def test_a_key_as_bearer_and_a_token_as_key_are_refused(demo: Running) -> None:
@@ -45,11 +49,12 @@ def test_a_key_as_bearer_and_a_token_as_key_are_refused(demo: Running) -> None:
         assert demo.request("GET", "/api/v1/me", headers).status == 401
 
 
-def test_a_body_that_is_no_form_is_refused_as_oauth_error(demo: Running) -> None:
-    for content_type in ("application/json", "text/plain", ""):
-        refused = demo.request("POST", "/issuer/token", {"Content-Type": content_type}, b'{"client_id":"frost-cli"}')
-        assert (refused.status, refused.json()["error"]) == (400, "invalid_request")
-        assert refused.headers["cache-control"] == "no-store"
+def test_with_an_outside_issuer_there_is_no_local_one() -> None:
+    with Running(None, "demo", "--issuer", "https://idp.example/realm") as running:
+        assert running.get("/api/v1/auth/cli-config").json()["issuer"] == "https://idp.example/realm"
+        for path in ("/issuer/jwks", "/issuer/.well-known/openid-configuration"):
+            assert running.get(path).json()["error"]["code"] == "NOT_FOUND"
+        assert post(running, "/issuer/device_authorization", client_id="frost-cli").status == 404
 
 
 def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
@@ -61,11 +66,3 @@ def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
     assert renewed.status == 200
     assert refresh(own, tokens["refresh_token"]).json()["error"] == "invalid_grant"
     assert me(own, renewed.json()["access_token"]).status == 401
-
-
-def test_with_an_outside_issuer_there_is_no_local_one() -> None:
-    with Running(None, "demo", "--issuer", "https://idp.example/realm") as running:
-        assert running.get("/api/v1/auth/cli-config").json()["issuer"] == "https://idp.example/realm"
-        for path in ("/issuer/jwks", "/issuer/.well-known/openid-configuration"):
-            assert running.get(path).json()["error"]["code"] == "NOT_FOUND"
-        assert post(running, "/issuer/device_authorization", client_id="frost-cli").status == 404

@@ -16,7 +16,7 @@ from service.authzen.evaluation import MAX_SHORT_COMPARISONS
 from service.db import tables
 from service.db.engine import Database
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.deciding import Demo
+from tests.service.counted import Demo
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, WEB_SHOP
 
