@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 
+from service.catalogue.operations import roles
+from service.catalogue.resource_types import default_limits
 from service.db.engine import Database
-from service.db.tables import tenants
+from service.db.tables import billing_accounts, isolation_projects, operations, tenant_quotas, tenant_roles, tenants
 from tests.service import load
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.load import Journal, Target, Work, audited_changes, keys_are_stored_once
@@ -28,6 +30,9 @@ MOMENT_SECONDS = 0.3
 """A platform is killed within this time after the first change that it answered."""
 KILLED_AT_START = 0.2
 """How often it is killed once more while it starts."""
+
+PARTS = {isolation_projects: 1, tenant_roles: len(roles()), tenant_quotas: len(default_limits()), billing_accounts: 1}
+"""The rows of a provisioned tenant."""
 
 
 @pytest.fixture(params=KINDS)
@@ -73,12 +78,21 @@ def require_stored_once(database: Database, clients: Load) -> None:
     log = audited_changes(database)
     keys_are_stored_once(database, log, clients.done(load.making_keys))
     with database.read() as connection:
-        made = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
+        stored = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
+        attempts = connection.scalars(
+            select(operations.c.steps).where(operations.c.tenant_id.in_(row.id for row in stored))
+        )
+        assert {step["attempts"] for steps in attempts for step in steps} == {1}
+        for table, number in PARTS.items():
+            counts = select(table.c.tenant_id, func.count()).group_by(table.c.tenant_id)
+            parts = {row[0]: row[1] for row in connection.execute(counts)}
+            assert {parts.get(row.id) for row in stored} == {number}, table.name
     answered = clients.done(load.making_tenants)
-    assert {row.id for row in made} == {one["id"] for one in answered}
-    assert len({row.display_name for row in made}) == len(answered)
-    assert all(log["tenant.create", f"tenant:{row.id}"] == 1 for row in made)
-    assert all(log["tenant.provision", f"tenant:{row.id}"] <= 1 for row in made)
+    assert {row.id for row in stored} == {one["id"] for one in answered}
+    assert len({row.display_name for row in stored}) == len(answered)
+    assert {row.status for row in stored} == {"active"}
+    for name in ("tenant.create", "tenant.provision"):
+        assert {log[name, f"tenant:{row.id}"] for row in stored} == {1}
 
 
 @pytest.mark.slow
@@ -101,6 +115,8 @@ def test_killed_under_load_nothing_answered_is_lost_or_done_twice(platform: Runn
         clients.stop()
     assert not [journal.error for journal in clients.journals if journal.error]
     assert sum(len(journal.failures) for journal in clients.journals) >= kills, "the kills met no requests"
+    # A dead executor is noticed after 20 s on PostgreSQL.
+    until(lambda: platform.get("/api/v1/platform/status").json()["openOperations"] == 0, 120)
     verification = platform.get("/api/v1/platform/audit/verify").json()
     assert verification["ok"], verification
     with closing(Database(platform.database_url)) as database:
