@@ -31,25 +31,6 @@ def test_a_hundred_replicas_admit_at_most_the_limit(per_minute: int, times: floa
     assert len(admitted) >= 0.98 * admitted_by_one((at for at, _ in requests), per_minute)
 
 
-def test_replicas_that_restart_again_and_again_never_exceed_an_allowance() -> None:
-    simulation, admitted = Simulation(100, drift=0.0004), list[int]()
-    for number in range(30):
-        requests = arrivals(simulation.now, 2, skewed(100, 30), seed=number)
-        admitted += simulation.run(requests, 600)
-        for replica in range(number % 5, 100, 5):
-            simulation.start_again(replica)
-    assert excess(admitted, 600) == 0
-
-
-def test_a_burst_at_one_replica_gets_the_allowance() -> None:
-    simulation = Simulation(100)
-    trickle = list(simulation.run(arrivals(simulation.now, 30, [0.05] * 100), 600))
-    burst = [simulation.now + number for number in range(1, 1_000)]
-    admitted = list(simulation.run(((at, 7) for at in burst), 600))
-    exact = admitted_by_one([*trickle, *burst], 600) - len(trickle)
-    assert exact * 0.98 <= len(admitted) <= exact
-
-
 def test_reloads_are_those_of_the_model() -> None:
     for changes in (0.05, 1.0):
         result = simulate_reloads(20, 10, 20, changes, 200)
