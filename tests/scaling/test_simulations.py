@@ -1,6 +1,5 @@
 """The simulations of docs/scaling.md in small, and the arithmetic of its model."""
 
-import json
 import re
 import subprocess
 import sys
@@ -65,16 +64,3 @@ def test_the_figures_of_the_document_are_those_of_the_command() -> None:
         **{name: getattr(costs, name).replica for name in ("read", "write", "decision", "reload", "lease", "seal")},
         **costs.row_bytes,
     }
-
-
-def test_measured_costs_can_be_passed_to_the_model(tmp_path: Path) -> None:
-    cost = {"replica": 1.0, "database": 1.0}
-    measured = dict.fromkeys(("read", "write", "decision", "reload", "lease", "seal"), cost)
-    path = tmp_path / "costs.json"
-    path.write_text(json.dumps(measured | {"row_bytes": dict(Costs().row_bytes)}))
-    arguments = ["--costs", str(path), "--reads", "600", "--writes", "0", "--decisions", "0", "--changes", "0"]
-    arguments += ["--credentials", "1", "--replicas", "1", "--per-minute", "60000"]
-    command = [sys.executable, "-m", "tests.scaling", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    # 600 ms of reads and some leases in a core of 60 %.
-    assert re.search(r"cores of replicas +1\.0\n", done.stdout)

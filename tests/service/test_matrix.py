@@ -212,7 +212,7 @@ def test_other_credentials(network: Network, foreign: str, workload: str, row: R
     """Keys of other tenants, workloads, no credential and invalid ones."""
     platform = network.platform
     of_foreign, refusal = network.ask(row, X_API_Key=foreign)
-    of_workload = network.status(row, Authorization=f"Bearer {workload}")
+    of_workload, code_of_workload = network.ask(row, Authorization=f"Bearer {workload}")
     none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
     invalid = (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
     of_invalid = {network.status(row, X_API_Key=secret) for secret in invalid}
@@ -220,6 +220,8 @@ def test_other_credentials(network: Network, foreign: str, workload: str, row: R
         assert {of_foreign, of_workload, none[0], finer[0], *of_invalid} == {404}
         return
     assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
+    if row.key == "never":
+        assert code_of_workload == "SESSION_REQUIRED"
     if of_foreign == 403:
         assert refusal == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
     if row.key == "open":
