@@ -1,18 +1,191 @@
-"""A platform killed (-9) while clients change things loses nothing and does nothing twice."""
+"""A platform, and replicas of the example, killed (-9) under load lose nothing and do nothing twice."""
 
+import itertools
+import os
 import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from service.db.engine import Database
+from service.db.tables import policy_versions
 from tests.service import load
-from tests.service.conftest import KINDS, DemoUrl
-from tests.service.load import Load, Work, require_stored_once
+from tests.service.access import Iam, allow
+from tests.service.account import Key
+from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
+from tests.service.load import Load, Work, audited_changes, require_stored_once
 from tests.service.planned import until
 from tests.service.running import AURORA, DATA_LAKE, OWNER, WEB_SHOP, Running
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "replicas" / "run.py"
+LOAD_SECONDS = 45
+# After a kill, until the balancer knows the replicas again.
+NOTICED_SECONDS = 3.0
+
+
+class Replicas:
+    """The example as a user starts it; its output names the processes of its replicas."""
+
+    def __init__(self, url: str, count: int, world: str = "demo", **variables: str) -> None:
+        self.folder, self.count = Path(tempfile.mkdtemp(prefix="frost-")) / "replicas", count
+        command = [sys.executable, str(EXAMPLE), "--database", url, "--replicas", str(count), "--world", world]
+        self.process = subprocess.Popen(
+            [*command, "--listen", "127.0.0.1:0", "--folder", str(self.folder)],
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.pids: dict[int, int] = {}
+        self.port = 0
+        threading.Thread(target=self._read, daemon=True).start()
+        until(lambda: self.port > 0 and len(self.pids) == count, 60)
+        for number in self.pids:
+            self.wait_ready(number)
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            if match := re.match(r"replica (\d+): process (\d+)", line):
+                self.pids[int(match[1])] = int(match[2])
+            elif match := re.match(r"balancer: listening on .*:(\d+)", line):
+                self.port = int(match[1])
+
+    def __getitem__(self, number: int) -> Running:
+        """Return a replica, to be asked over its own socket."""
+        one = Running.__new__(Running)
+        one.folder, one.tokens, one.seen = self.folder / f"replica-{number}", {}, set()
+        return one
+
+    def is_ready(self, number: int) -> bool:
+        try:
+            return self[number].get("/readyz").status == 200
+        except OSError:
+            return False
+
+    def wait_ready(self, number: int) -> None:
+        until(lambda: self.is_ready(number), 60)
+
+    def kill(self, number: int) -> None:
+        killed = self.pids[number]
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: self.pids[number] != killed, 30)
+        self.wait_ready(number)
+
+    def log(self) -> str:
+        return "".join(path.read_text() for path in self.folder.glob("replica-*/log"))
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        try:
+            assert self.process.wait(30) == 0
+        finally:
+            shutil.rmtree(self.folder.parent, ignore_errors=True)
+        for pid in self.pids.values():
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+
+
+@pytest.fixture
+def url(new_database_url: NewDatabaseUrl) -> str:
+    return new_database_url("postgresql", False)
+
+
+@pytest.fixture
+def replicas(url: str) -> Iterator[Replicas]:
+    """Two replicas on an empty database, which they set up together."""
+    running = Replicas(url, 2, FROST_PLATFORM_PROVISIONING_PACE="0.5")
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    opened = Database(url)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.slow
+def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: Database) -> None:
+    seed = 20261122
+    moments = random.Random(seed)
+    loader = next(n for n in replicas.pids if (replicas.folder / f"replica-{n}/world-keys.json").exists())
+    first = replicas[loader]
+    iam, key = Iam(first), Key(first, "compute:read", rateLimit=60_000)
+    policy = iam.policy("load", allow("compute:*"))
+    assert iam.attach(policy, "api_key", key.id).status == 204
+    tasks: list[tuple[Work, dict[str, str]]] = [
+        (load.create_keys, {"tenant": WEB_SHOP}),
+        (load.create_keys, {"tenant": DATA_LAKE}),
+        (load.edit_policy, {"tenant": WEB_SHOP, "policy": policy}),
+        (load.use_key, {"tenant": WEB_SHOP, "secret": key.secret}),
+        (load.create_tenants, {"tenant": WEB_SHOP, "organization": AURORA}),
+    ]
+    broken, end = list[tuple[float, float]](), time.monotonic() + LOAD_SECONDS
+    clients = Load(tasks, seed, port=replicas.port, token=first.token(OWNER))
+    try:
+        while time.monotonic() < end or len(broken) < 2:
+            time.sleep(moments.uniform(0.5, 3))
+            dying = list(replicas.pids) if moments.random() < 0.2 else [moments.choice(list(replicas.pids))]
+            killed = time.monotonic()
+            with ThreadPoolExecutor(len(dying)) as threads:
+                list(threads.map(replicas.kill, dying))
+            broken.append((killed, time.monotonic() + NOTICED_SECONDS))
+    finally:
+        clients.stop()
+    # Errors occur only while a connection breaks, and not after the retry: a client without an answer ends.
+    failures = clients.failures()
+    assert all(journal.done for journal in clients.journals)
+    assert not [one for one in failures if not any(one[0] <= end and begin <= one[1] for begin, end in broken)]
+    assert failures, "no kill met a request"
+    assert '"request failed"' not in replicas.log()
+    # Other replicas continue the work of killed ones.
+    until(lambda: first.get("/api/v1/platform/status").json()["openOperations"] == 0, 180)
+    require_stored_once(database, clients)
+    edits = clients.done(load.edit_policy)
+    assert [one["version"] for one in edits] == list(range(2, len(edits) + 2))
+    with database.read() as connection:
+        versions = connection.scalars(select(policy_versions.c.version).where(policy_versions.c.policy_id == policy))
+        assert sorted(versions) == list(range(1, len(edits) + 2))
+    assert audited_changes(database)["policy.update", f"policy:{policy}"] == len(edits)
+    # Hundreds on a machine that has nothing else to do.
+    assert count_decisive(edits, clients.done(load.use_key)) >= 5
+    verified = first.get("/api/v1/platform/audit/verify").json()
+    assert verified["ok"], verified
+
+
+def count_decisive(edits: list[dict[str, Any]], decisions: list[dict[str, Any]]) -> int:
+    """Check every decision against the history of the policy; return how many had only one correct answer.
+
+    A version counts from the request that created it to the answer of the next one. Where two overlap, both are
+    correct.
+    """
+    edits = [{"gives": True, "sent": 0.0, "known": 0.0}, *edits]
+    spans = [
+        (edit["gives"], edit["sent"], following["known"] if following else float("inf"))
+        for edit, following in itertools.zip_longest(edits, edits[1:])
+    ]
+    decisive = 0
+    for seen in decisions:
+        right = {gives for gives, begin, end in spans if begin <= seen["came"] and seen["sent"] <= end}
+        assert seen["permit"] in right, (seen, spans)
+        decisive += len(right) == 1
+    return decisive
+
 
 CLIENTS: list[tuple[Work, dict[str, str]]] = [
     *[(load.create_keys, {"tenant": WEB_SHOP})] * 8,
