@@ -1,15 +1,19 @@
 """Health, readiness, status, the log and the description of the API with its published operation ids."""
 
+import asyncio
 import json
 import logging
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import text
 
 from service import app as application
@@ -20,7 +24,7 @@ from service.catalogue.operations import operations as catalogue_operations
 from service.catalogue.operations import scopes
 from service.db import migrate
 from service.db.engine import Database
-from service.logs import JsonFormatter
+from service.logs import JsonFormatter, RotatingStderrHandler
 from tests.service.planned import until
 from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
 
@@ -110,6 +114,49 @@ def test_a_line_break_in_a_value_is_escaped() -> None:
         assert line.isascii()
         assert line.isprintable()
         assert json.loads(line)["path"] == forged
+
+
+class Stream(StringIO):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.writes.append(text)
+        return len(text)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, Stream]:
+    stream = Stream()
+    monkeypatch.setattr(sys, "stderr", stream)
+    logger = logging.Logger("service.test")
+    logger.addHandler(RotatingStderrHandler(None))
+    return logger, stream
+
+
+async def test_the_lines_of_an_iteration_of_the_event_loop_are_one_write(log: tuple[logging.Logger, Stream]) -> None:
+    logger, stream = log
+    for pair in ("one two", "three four"):
+        for line in pair.split():
+            logger.info(line)
+        assert stream.writes == []
+        await asyncio.sleep(0)
+        assert stream.writes == [pair.replace(" ", "\n") + "\n"]
+        stream.writes.clear()
+    logger.info("five")
+    await asyncio.to_thread(logger.info, "six")
+    assert stream.writes in (["five\n", "six\n"], ["five\nsix\n"])
+
+
+def test_a_line_of_a_thread_is_written_at_once(log: tuple[logging.Logger, Stream]) -> None:
+    log[0].info("one")
+    assert log[1].writes == ["one\n"]
+
+
+@given(st.text(alphabet="abfkmw_.~-/ 0") | st.text())
+def test_a_text_is_masked_in_full_whatever_its_parts(value: str) -> None:
+    assert secret_format.mask_secrets(value) == secret_format._SECRETS.sub(r"\1\2…", value)
 
 
 @pytest.fixture(scope="session")
