@@ -32,7 +32,6 @@ from service.db.tables import (
     tenants,
 )
 from tests.homes import UnixConnection
-from tests.service.access import allow, document
 
 PATIENCE_SECONDS = 600
 """After this time a request without an answer ends its client. It may meet many kills."""
@@ -49,8 +48,6 @@ class Target:
     seed: int
     tenant: str
     organization: str = ""
-    policy: str = ""
-    secret: str = ""
     socket: str = ""
     port: int = 0
     """The platform's port; used without a socket."""
@@ -68,10 +65,7 @@ class Journal:
 @dataclass
 class Reply:
     status: int
-    headers: dict[str, str]
     body: Any
-    sent: float
-    came: float
 
 
 class Client:
@@ -98,12 +92,10 @@ class Client:
             return None
         finally:
             connection.close()
-        came = time.monotonic()
         if answer.status in (502, 503):
-            self.journal.failures.append((sent, came, f"{answer.status} {content.decode()[:200]}"))
+            self.journal.failures.append((sent, time.monotonic(), f"{answer.status} {content.decode()[:200]}"))
             return None
-        received = {name.lower(): value for name, value in answer.getheaders()}
-        return Reply(answer.status, received, json.loads(content) if content else None, sent, came)
+        return Reply(answer.status, json.loads(content) if content else None)
 
     def ask(self, method: str, path: str, body: Any = None, *expected: int, **headers: str) -> Reply:
         """Repeat a request until there is an answer, whose status must be one of those expected."""
@@ -112,7 +104,6 @@ class Client:
             reply = self.once(method, path, body, **headers)
             if reply is not None:
                 assert reply.status in (expected or (200,)), (method, path, reply)
-                reply.sent = first
                 return reply
             assert time.monotonic() < first + PATIENCE_SECONDS, (method, path, self.journal.failures[-3:])
             time.sleep(PAUSE)
@@ -185,38 +176,6 @@ def create_keys(client: Client) -> None:
     time.sleep(client.random.uniform(0.1, 0.3))
 
 
-def edit_policy(client: Client) -> None:
-    """Edit a policy, in turn with and without the operations of `use_key`, each edit with the version before it."""
-    path = f"/api/v1/tenants/{client.target.tenant}/iam/policies/{client.target.policy}"
-    before = client.ask("GET", path)
-    version, gives = before.body["version"], "compute:*" not in json.dumps(before.body["document"])
-    body = {"document": document(allow("compute:*" if gives else "storage:*"))}
-    sent = time.monotonic()
-    reply = client.once("PATCH", path, body, If_Match=before.headers["etag"])
-    if reply is None:
-        # The stored version shows whether the edit was done.
-        now = client.ask("GET", path).body["version"]
-        assert now in (version, version + 1), (version, now)
-        if now == version:
-            return
-    else:
-        assert (reply.status, reply.body["version"]) == (200, version + 1), reply
-    client.journal.done.append({"version": version + 1, "gives": gives, "sent": sent, "known": time.monotonic()})
-    time.sleep(client.random.uniform(1, 2.5))
-
-
-def use_key(client: Client) -> None:
-    """Use a key whose policy allows the request from time to time."""
-    path = f"/api/v1/tenants/{client.target.tenant}/resources/instance?limit=1"
-    reply = client.once("GET", path, secret=client.target.secret)
-    if reply is not None:
-        assert reply.status in (200, 403), reply
-        if reply.status == 403:
-            assert reply.body["error"]["code"] == "INSUFFICIENT_PERMISSIONS", reply
-        client.journal.done.append({"permit": reply.status == 200, "sent": reply.sent, "came": reply.came})
-    time.sleep(client.random.uniform(0.02, 0.08))
-
-
 def create_tenants(client: Client) -> None:
     """Create tenants, whose provisioning continues after their replica is killed."""
     number = len(client.journal.done)
@@ -227,17 +186,12 @@ def create_tenants(client: Client) -> None:
     time.sleep(client.random.uniform(1, 3))
 
 
-def audited_changes(database: Database) -> Counter[tuple[str, str]]:
-    """Return how many audit entries each change has."""
-    with database.read() as connection:
-        entries = select(audit_log.c.operation, audit_log.c.target).where(audit_log.c.outcome == "done")
-        return Counter((row.operation, row.target) for row in connection.execute(entries))
-
-
 def require_stored_once(database: Database, clients: Load) -> None:
     """Check that each key and tenant exists once, under the id of the answer, with one entry for each change."""
-    log, answered = audited_changes(database), clients.done(create_keys)
+    answered = clients.done(create_keys)
     with database.read() as connection:
+        entries = select(audit_log.c.operation, audit_log.c.target).where(audit_log.c.outcome == "done")
+        log = Counter((row.operation, row.target) for row in connection.execute(entries))
         keys = {row.id: row for row in connection.execute(select(api_keys).where(api_keys.c.name.startswith("load ")))}
         stored = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
         for table, number in PARTS.items():
@@ -245,6 +199,8 @@ def require_stored_once(database: Database, clients: Load) -> None:
             parts = {row[0]: row[1] for row in connection.execute(counts)}
             assert {parts.get(row.id) for row in stored} == {number}, table.name
         assert set(connection.scalars(select(operations.c.status))) == {"completed"}
+        runs = select(operations.c.steps).where(operations.c.tenant_id.in_([row.id for row in stored]))
+        assert {step["attempts"] for steps in connection.scalars(runs) for step in steps} == {1}
     assert keys.keys() == {one["id"] for one in answered}
     assert len({row.name for row in keys.values()}) == len(keys) == len(answered)
     for one in answered:

@@ -1,6 +1,5 @@
 """A platform, and replicas of the example, killed (-9) under load lose nothing and do nothing twice."""
 
-import itertools
 import os
 import random
 import re
@@ -15,18 +14,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from service.db.engine import Database
-from service.db.tables import policy_versions
 from tests.service import load
-from tests.service.access import Iam, allow
-from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
-from tests.service.load import Load, Work, audited_changes, require_stored_once
+from tests.service.load import Load, Work, require_stored_once
 from tests.service.planned import until
 from tests.service.running import AURORA, DATA_LAKE, OWNER, WEB_SHOP, Running
 
@@ -35,6 +29,13 @@ EXAMPLE = ROOT / "examples" / "replicas" / "run.py"
 LOAD_SECONDS = 45
 # After a kill, until the balancer knows the replicas again.
 NOTICED_SECONDS = 3.0
+
+
+CLIENTS: list[tuple[Work, dict[str, str]]] = [
+    *[(load.create_keys, {"tenant": WEB_SHOP})] * 8,
+    *[(load.create_keys, {"tenant": DATA_LAKE})] * 8,
+    *[(load.create_tenants, {"tenant": WEB_SHOP, "organization": AURORA})] * 2,
+]
 
 
 class Replicas:
@@ -121,22 +122,11 @@ def database(url: str) -> Iterator[Database]:
 
 @pytest.mark.slow
 def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: Database) -> None:
-    seed = 20261122
-    moments = random.Random(seed)
+    moments = random.Random()
     loader = next(n for n in replicas.pids if (replicas.folder / f"replica-{n}/world-keys.json").exists())
     first = replicas[loader]
-    iam, key = Iam(first), Key(first, "compute:read", rateLimit=60_000)
-    policy = iam.policy("load", allow("compute:*"))
-    assert iam.attach(policy, "api_key", key.id).status == 204
-    tasks: list[tuple[Work, dict[str, str]]] = [
-        (load.create_keys, {"tenant": WEB_SHOP}),
-        (load.create_keys, {"tenant": DATA_LAKE}),
-        (load.edit_policy, {"tenant": WEB_SHOP, "policy": policy}),
-        (load.use_key, {"tenant": WEB_SHOP, "secret": key.secret}),
-        (load.create_tenants, {"tenant": WEB_SHOP, "organization": AURORA}),
-    ]
     broken, end = list[tuple[float, float]](), time.monotonic() + LOAD_SECONDS
-    clients = Load(tasks, seed, port=replicas.port, token=first.token(OWNER))
+    clients = Load(CLIENTS, moments.randrange(10**6), port=replicas.port, token=first.token(OWNER))
     try:
         while time.monotonic() < end or len(broken) < 2:
             time.sleep(moments.uniform(0.5, 3))
@@ -156,42 +146,10 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
     # Other replicas continue the work of killed ones.
     until(lambda: first.get("/api/v1/platform/status").json()["openOperations"] == 0, 180)
     require_stored_once(database, clients)
-    edits = clients.done(load.edit_policy)
-    assert [one["version"] for one in edits] == list(range(2, len(edits) + 2))
-    with database.read() as connection:
-        versions = connection.scalars(select(policy_versions.c.version).where(policy_versions.c.policy_id == policy))
-        assert sorted(versions) == list(range(1, len(edits) + 2))
-    assert audited_changes(database)["policy.update", f"policy:{policy}"] == len(edits)
-    # Hundreds on a machine that has nothing else to do.
-    assert count_decisive(edits, clients.done(load.use_key)) >= 5
     verified = first.get("/api/v1/platform/audit/verify").json()
     assert verified["ok"], verified
 
 
-def count_decisive(edits: list[dict[str, Any]], decisions: list[dict[str, Any]]) -> int:
-    """Check every decision against the history of the policy; return how many had only one correct answer.
-
-    A version counts from the request that created it to the answer of the next one. Where two overlap, both are
-    correct.
-    """
-    edits = [{"gives": True, "sent": 0.0, "known": 0.0}, *edits]
-    spans = [
-        (edit["gives"], edit["sent"], following["known"] if following else float("inf"))
-        for edit, following in itertools.zip_longest(edits, edits[1:])
-    ]
-    decisive = 0
-    for seen in decisions:
-        right = {gives for gives, begin, end in spans if begin <= seen["came"] and seen["sent"] <= end}
-        assert seen["permit"] in right, (seen, spans)
-        decisive += len(right) == 1
-    return decisive
-
-
-CLIENTS: list[tuple[Work, dict[str, str]]] = [
-    *[(load.create_keys, {"tenant": WEB_SHOP})] * 8,
-    *[(load.create_keys, {"tenant": DATA_LAKE})] * 8,
-    *[(load.create_tenants, {"tenant": WEB_SHOP, "organization": AURORA})] * 2,
-]
 MOMENT_SECONDS = 0.3
 """A platform is killed within this time after the first change that it answered."""
 KILLED_AT_START = 0.2
