@@ -55,10 +55,10 @@ class Target:
 
 @dataclass
 class Journal:
-    """The results of a client: `failures` as (from, to, reason), `done` as its work needs."""
+    """The results of a client: `failures` as (from, to, reason), `results` as its work needs."""
 
     failures: list[tuple[float, float, str]] = field(default_factory=list)
-    done: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
 
 
@@ -142,10 +142,10 @@ class Load:
             end.result(PATIENCE_SECONDS)
         self.threads.shutdown()
 
-    def done(self, *works: Work) -> list[dict[str, Any]]:
+    def results(self, *works: Work) -> list[dict[str, Any]]:
         """Return the results of some works, or of all."""
         journals = zip(self.works, self.journals, strict=True)
-        return [one for work, journal in journals if work in (works or self.works) for one in journal.done]
+        return [one for work, journal in journals if work in (works or self.works) for one in journal.results]
 
     def failures(self) -> list[tuple[float, float, str]]:
         """Return the requests that broke; no client may have ended."""
@@ -156,7 +156,7 @@ class Load:
 def create_keys(client: Client) -> None:
     """Create a key under an idempotency key; sometimes revoke it, and then every replica must refuse it."""
     base = f"/api/v1/tenants/{client.target.tenant}/api-keys"
-    number = f"{client.target.seed} {len(client.journal.done)}"
+    number = f"{client.target.seed} {len(client.journal.results)}"
     name, once = f"load {number}", f"key-{number.replace(' ', '-')}"
     body = {"name": name, "scopes": ["compute:read"]}
     reply = client.ask("POST", base, body, 201, 409, Idempotency_Key=once)
@@ -172,23 +172,23 @@ def create_keys(client: Client) -> None:
         client.ask("POST", f"{base}/{key_id}/revoke", {})
         if secret:
             client.ask("GET", "/api/v1/me", None, 401, secret=secret)
-    client.journal.done.append({"id": key_id, "name": name, "revoked": revoked})
+    client.journal.results.append({"id": key_id, "name": name, "revoked": revoked})
     time.sleep(client.random.uniform(0.1, 0.3))
 
 
 def create_tenants(client: Client) -> None:
     """Create tenants, whose provisioning continues after their replica is killed."""
-    number = len(client.journal.done)
+    number = len(client.journal.results)
     body = {"displayName": f"Load {client.target.seed} {number}"}
     path = f"/api/v1/organizations/{client.target.organization}/tenants"
     reply = client.ask("POST", path, body, 200, 201, Idempotency_Key=f"tenant-{client.target.seed}-{number}")
-    client.journal.done.append({"id": reply.body["id"]})
+    client.journal.results.append({"id": reply.body["id"]})
     time.sleep(client.random.uniform(1, 3))
 
 
 def require_stored_once(database: Database, clients: Load) -> None:
     """Check that each key and tenant exists once, under the id of the answer, with one entry for each change."""
-    answered = clients.done(create_keys)
+    answered = clients.results(create_keys)
     with database.read() as connection:
         entries = select(audit_log.c.operation, audit_log.c.target).where(audit_log.c.outcome == "done")
         log = Counter((row.operation, row.target) for row in connection.execute(entries))
@@ -207,7 +207,7 @@ def require_stored_once(database: Database, clients: Load) -> None:
         assert (keys[one["id"]].revoked_at is not None) == one["revoked"]
         assert log["api_key.create", f"api_key:{one['id']}"] == 1
         assert log["api_key.revoke", f"api_key:{one['id']}"] == one["revoked"]
-    created = clients.done(create_tenants)
+    created = clients.results(create_tenants)
     assert {row.id for row in stored} == {one["id"] for one in created}
     assert len({row.display_name for row in stored}) == len(created)
     assert {row.status for row in stored} == {"active"}

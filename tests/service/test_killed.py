@@ -139,7 +139,7 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
         clients.stop()
     # Errors occur only while a connection breaks, and not after the retry: a client without an answer ends.
     failures = clients.failures()
-    assert all(journal.done for journal in clients.journals)
+    assert all(journal.results for journal in clients.journals)
     assert not [one for one in failures if not any(one[0] <= end and begin <= one[1] for begin, end in broken)]
     assert failures, "no kill met a request"
     assert '"request failed"' not in replicas.log()
@@ -170,8 +170,8 @@ def test_killed_under_load_nothing_answered_is_lost_or_done_twice(platform: Runn
     clients = Load(CLIENTS, chance.randrange(10**6), **place)
     try:
         for _ in range(kills):
-            before = len(clients.done())
-            until(lambda before=before: len(clients.done()) > before)  # type: ignore[misc]
+            before = len(clients.results())
+            until(lambda before=before: len(clients.results()) > before)  # type: ignore[misc]
             time.sleep(chance.uniform(0, MOMENT_SECONDS))
             platform.kill()
             if chance.random() < KILLED_AT_START:

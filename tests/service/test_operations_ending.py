@@ -68,7 +68,7 @@ def operation(platform: Running, run_id: str) -> dict[str, Any]:
     return dict(platform.get(f"{BASE}/operations/{run_id}", as_=OWNER).json())
 
 
-def started(platform: Running, as_: str = OWNER) -> str:
+def start_apply(platform: Running, as_: str = OWNER) -> str:
     answer = platform.ask("POST", APPLY, as_=as_)
     assert answer.status == 202, answer
     return str(answer.json()["runId"])
@@ -176,7 +176,7 @@ def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -
     def cancel(name: str) -> Answer:
         return run_slowly.ask("POST", f"/api/v1/platform/operations/{name}/cancel")
 
-    run_id = started(run_slowly)
+    run_id = start_apply(run_slowly)
     until(lambda: has_status(run_slowly, run_id, "running"), 60)
     assert run_slowly.ask("POST", APPLY, as_=OWNER).status == 409
     answer = cancel(run_id)
@@ -192,7 +192,7 @@ def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -
     assert (entry.target, entry.tenant_id, entry.actor_kind) == (f"operation:{run_id}", WEB_SHOP, "staff")
     assert code(cancel(run_id)) == (409, "OPERATION_OVER")
     # By its operation id it is the latest run that is meant.
-    second = started(run_slowly)
+    second = start_apply(run_slowly)
     assert second != run_id
     by_name = cancel(f"apply-default-tags-{WEB_SHOP}")
     assert (by_name.status, by_name.json()["runId"]) == (200, second)
@@ -201,7 +201,7 @@ def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -
     run_slowly.kill()
     run_slowly.variables["FROST_PLATFORM_APPLY_PACE"] = "0"
     run_slowly.start()
-    following = started(run_slowly)
+    following = start_apply(run_slowly)
     until(lambda: has_status(run_slowly, following, "completed"), 60)
     assert operation(run_slowly, run_id) == cancelled
 
