@@ -27,6 +27,7 @@ from service.db.tables import (
     billing_accounts,
     isolation_projects,
     operations,
+    resources,
     tenant_quotas,
     tenant_roles,
     tenants,
@@ -184,6 +185,34 @@ def create_tenants(client: Client) -> None:
     reply = client.ask("POST", path, body, 200, 201, Idempotency_Key=f"tenant-{client.target.seed}-{number}")
     client.journal.results.append({"id": reply.body["id"]})
     time.sleep(client.random.uniform(1, 3))
+
+
+def apply_tags(client: Client) -> None:
+    """Apply a new default tag to all resources, one run at a time, and wait for its end."""
+    base = f"/api/v1/tenants/{client.target.tenant}"
+    tag = f"run-{client.target.seed}-{len(client.journal.results)}"
+    client.ask("PUT", f"{base}/default-tags", {"tags": {tag: "x"}})
+    reply = client.ask("POST", f"{base}/default-tags/apply", None, 202, 409)
+    # A 409 is of the run that a broken request before it has started: no other client applies here.
+    run = (reply.body if reply.status == 202 else reply.body["error"])["runId"]
+    while client.ask("GET", f"{base}/operations/{run}").body["status"] in ("pending", "running"):
+        time.sleep(0.2)
+    client.journal.results.append({"run": run})
+
+
+def require_counted(database: Database, clients: Load) -> None:
+    """Check that the counts of all runs of a tag are the resources that have it."""
+    with database.read() as connection:
+        applies = operations.c.kind == "apply_default_tags"
+        runs = {row.run_id: row for row in connection.execute(select(operations).where(applies))}
+        tags = connection.execute(select(resources.c.tenant_id, resources.c.tags))
+        stored = Counter((row.tenant_id, tag) for row in tags for tag in row.tags if tag.startswith("run-"))
+    assert {result["run"] for result in clients.results(apply_tags)} <= runs.keys()
+    updated: Counter[tuple[str, str]] = Counter()
+    for row in runs.values():
+        (tag,) = row.snapshot["tags"]
+        updated[row.tenant_id, tag] += row.result["summary"]["updated"]
+    assert updated == stored
 
 
 def require_stored_once(database: Database, clients: Load) -> None:

@@ -20,9 +20,9 @@ import pytest
 from service.db.engine import Database
 from tests.service import load
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
-from tests.service.load import Load, Work, require_stored_once
+from tests.service.load import Load, Work, require_counted, require_stored_once
 from tests.service.planned import until
-from tests.service.running import AURORA, DATA_LAKE, OWNER, WEB_SHOP, Running
+from tests.service.running import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP, Running
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "replicas" / "run.py"
@@ -35,6 +35,8 @@ CLIENTS: list[tuple[Work, dict[str, str]]] = [
     *[(load.create_keys, {"tenant": WEB_SHOP})] * 8,
     *[(load.create_keys, {"tenant": DATA_LAKE})] * 8,
     *[(load.create_tenants, {"tenant": WEB_SHOP, "organization": AURORA})] * 2,
+    (load.apply_tags, {"tenant": WEB_SHOP}),
+    (load.apply_tags, {"tenant": STAGING}),
 ]
 
 
@@ -108,7 +110,7 @@ def url(new_database_url: NewDatabaseUrl) -> str:
 @pytest.fixture
 def replicas(url: str) -> Iterator[Replicas]:
     """Two replicas on an empty database, which they set up together."""
-    running = Replicas(url, 2, FROST_PLATFORM_PROVISIONING_PACE="0.5")
+    running = Replicas(url, 2, FROST_PLATFORM_PROVISIONING_PACE="0.5", FROST_PLATFORM_APPLY_PACE="0.2")
     yield running
     running.end()
 
@@ -146,6 +148,7 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
     # Other replicas continue the work of killed ones.
     until(lambda: first.get("/api/v1/platform/status").json()["openOperations"] == 0, 180)
     require_stored_once(database, clients)
+    require_counted(database, clients)
     verified = first.get("/api/v1/platform/audit/verify").json()
     assert verified["ok"], verified
 
@@ -188,3 +191,4 @@ def test_killed_under_load_nothing_answered_is_lost_or_done_twice(platform: Runn
     assert verification["ok"], verification
     with closing(Database(platform.database_url)) as database:
         require_stored_once(database, clients)
+        require_counted(database, clients)
