@@ -62,10 +62,3 @@ class CanaillePerson:
             self.asked.append(field)
             page = self.browser.submit(page.form, **{field: self.name if field == "login" else PASSWORD})
         return page
-
-    def consents_page(self, issuer: str) -> Page:
-        """Where the person sees which programs are let in, and ends that or allows it again."""
-        page = self.browser.open(f"{issuer}/consent/")
-        trusted = self.browser.open(f"{issuer}/consent/trusted-applications")
-        page.links += trusted.links
-        return page

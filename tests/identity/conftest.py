@@ -28,8 +28,6 @@ def serving(oidc_folder: Path, demo_platform: Path) -> Iterator[tuple[OidcProvid
 
 @pytest.fixture
 def provider(serving: tuple[OidcProvider, Site]) -> OidcProvider:
-    """The provider with its first settings."""
-    serving[0].as_it_began()
     return serving[0]
 
 

@@ -5,13 +5,7 @@
 // The first line on standard output is {"issuer": URL}. What changes while it serves is told on standard input, one
 // JSON object a line, each answered by a line {"done": true}:
 //
-//   {"keys": "add"}       a new key signs, the one before is still published
-//   {"keys": "replace"}   a new key signs, all others are gone
-//   {"clock": SECONDS}    its clock is that much ahead (a fake clock; the only fake here)
 //   {"claims": [...]}     which of email, auth_time, sid its access tokens carry
-//   {"people": {...}}     other people, as above
-//   {"alg": "HS256"}      what it signs access tokens with
-//   {"aud": "…"}          whom it makes them for, whatever was asked
 //   {"code": SECONDS}     how long a device code is good
 //   {"refuses": CLIENT}   it does not know that client any more
 
@@ -19,28 +13,23 @@ import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { webcrypto } from 'node:crypto';
 import { Provider, errors } from 'oidc-provider';
-// The package's own adapter, made here so that it outlives a change of keys.
+// The package's own adapter, made here so that it outlives a change of clients.
 import { createMemoryAdapter } from './node_modules/oidc-provider/lib/adapters/memory_adapter.js';
 
 const adapter = createMemoryAdapter();
 const given = JSON.parse(process.argv[2]);
-const state = {
-  claims: ['email', 'auth_time'], people: given.people, alg: 'ES256', aud: null, code: 600, clients: ['frost-cli'], keys: [],
-};
+const state = { claims: ['email', 'auth_time'], code: 600, clients: ['frost-cli'], keys: [] };
 
-async function newKey(alg = { name: 'ECDSA', namedCurve: 'P-256' }, name = 'ES256') {
-  const pair = await webcrypto.subtle.generateKey(alg, true, ['sign', 'verify']);
+async function newKey() {
+  const pair = await webcrypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
   const jwk = await webcrypto.subtle.exportKey('jwk', pair.privateKey);
   const { key_ops: _, ext: __, ...members } = jwk;
-  return { ...members, kid: webcrypto.randomUUID(), use: 'sig', alg: name };
+  return { ...members, kid: webcrypto.randomUUID(), use: 'sig', alg: 'ES256' };
 }
-const rsa = () => newKey(
-  { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-512' }, 'RS512',
-);
 
 // What is typed into the package's login page is the subject; who is not among the people cannot sign in.
 function account(id) {
-  const person = state.people[id];
+  const person = given.people[id];
   return person && { accountId: id, claims: () => ({ sub: id, ...person }) };
 }
 
@@ -49,7 +38,7 @@ function provider(issuer) {
     adapter,
     jwks: { keys: state.keys },
     cookies: { keys: ['a secret of the cookies of a test'] },
-    enabledJWA: { idTokenSigningAlgValues: ['ES256', 'RS512', 'HS256'] },
+    enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     clients: state.clients.map((id) => ({
       client_id: id,
       application_type: 'native',
@@ -72,13 +61,7 @@ function provider(issuer) {
         enabled: true,
         getResourceServerInfo(ctx, resource) {
           if (resource !== given.audience) throw new errors.InvalidTarget();
-          const hmac = { alg: state.alg, key: Buffer.from('a secret that only the two of them know, 32 bytes') };
-          return {
-            scope: '',
-            audience: state.aud ?? given.audience,
-            accessTokenFormat: 'jwt',
-            jwt: { sign: state.alg.startsWith('HS') ? hmac : { alg: state.alg } },
-          };
+          return { scope: '', audience: resource, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } };
         },
       },
     },
@@ -93,23 +76,22 @@ function provider(issuer) {
   });
 }
 
-const realNow = Date.now;
 const server = createServer();
 server.listen(given.port, '127.0.0.1', async () => {
   const issuer = `http://127.0.0.1:${server.address().port}`;
   let answer;
   const serve = () => { answer = provider(issuer).callback(); };
-  state.keys = [await newKey(), await rsa()];
+  state.keys = [await newKey()];
   serve();
   server.on('request', (request, response) => answer(request, response));
   console.log(JSON.stringify({ issuer }));
   for await (const line of createInterface({ input: process.stdin })) {
-    const { keys, clock, refuses, ...members } = JSON.parse(line);
+    const { refuses, ...members } = JSON.parse(line);
     Object.assign(state, members);
-    if (keys) state.keys = [await newKey(), await rsa(), ...(keys === 'add' ? state.keys : [])];
-    if (refuses) state.clients = state.clients.filter((id) => id !== refuses);
-    if (clock !== undefined) Date.now = () => realNow() + clock * 1000;
-    if (keys || refuses) serve();
+    if (refuses) {
+      state.clients = state.clients.filter((id) => id !== refuses);
+      serve();
+    }
     console.log(JSON.stringify({ done: true }));
   }
   process.exit(0);

@@ -9,7 +9,7 @@ import pytest
 
 from tests.identity.canaille_person import Canaille, CanaillePerson
 from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import MEMBER, OWNER, Site
+from tests.identity.provider import OWNER, Site
 
 pytestmark = pytest.mark.slow
 
@@ -55,34 +55,6 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert result.code != 0
     assert "the identity provider has no device codes" in result.err
     assert "frost login --browser" in result.err
-
-
-def test_revoke_all_refuses_every_issued_token(canaille_site: Site, canaille: Canaille) -> None:
-    """docs/identity-providers.md names this limit: a refresh token brings a new sign-in, until it ends at canaille."""
-    person = CanaillePerson("priya")
-    assert canaille.signs_in(canaille_site, person).code == 0
-    first = make_due(canaille_site)
-    past_this_second()
-    assert who(canaille_site) == MEMBER
-    kept = credentials(canaille_site)
-    past_this_second()  # or the platform would take it for the same sign-in, which it has seen
-    stolen = canaille.refreshed(kept["refresh_token"])
-    past_this_second()
-    assert canaille_site.home.frost("account", "session", "revoke-all").code == 0
-    for old in (first["access_token"], kept["access_token"], stolen["access_token"]):
-        assert taken(canaille_site, old) == 401
-    past_this_second()
-    later = canaille.refreshed(stolen["refresh_token"])
-    assert taken(canaille_site, later["access_token"]) == 200, "the document says that this holds for at+jwt only"
-    ends = next(link for link in person.consents_page(canaille.issuer).links if "/consent/revoke-trusted/" in link)
-    assert person.browser.open(ends).status == 200
-    with pytest.raises(HTTPError):
-        canaille.refreshed(later["refresh_token"])
-    restores = next(link for link in person.consents_page(canaille.issuer).links if "/consent/restore/" in link)
-    assert person.browser.open(restores).status == 200
-    past_this_second()
-    assert canaille.signs_in(canaille_site, person).code == 0
-    assert who(canaille_site) == MEMBER
 
 
 def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path) -> None:

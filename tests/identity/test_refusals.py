@@ -32,13 +32,6 @@ def test_consent_denied_is_exit_3(site: Site, words: str) -> None:
     assert "work" not in (site.home.config.read_text() if site.home.config.is_file() else "")
 
 
-def test_a_code_that_expires_is_exit_3(site: Site, provider: OidcProvider) -> None:
-    provider.tell(code=4)
-    result = site.login("--device").end()
-    assert result.code == 3
-    assert "the code expired before it was confirmed" in last_line(result)
-
-
 def test_an_unknown_client_is_reported(own_site: Site, second_provider: OidcProvider) -> None:
     second_provider.tell(refuses="frost-cli")
     result = own_site.login("--device").end()

@@ -1,6 +1,5 @@
 """The simulations of docs/scaling.md in small, and the arithmetic of its model."""
 
-import json
 import re
 import subprocess
 import sys
@@ -29,25 +28,6 @@ def test_a_hundred_replicas_admit_at_most_the_limit(per_minute: int, times: floa
     admitted = list(simulation.run(requests, per_minute))
     assert excess(admitted, per_minute) == 0
     assert len(admitted) >= 0.98 * admitted_by_one((at for at, _ in requests), per_minute)
-
-
-def test_replicas_that_restart_again_and_again_never_exceed_an_allowance() -> None:
-    simulation, admitted = Simulation(100, drift=0.0004), list[int]()
-    for number in range(30):
-        requests = arrivals(simulation.now, 2, skewed(100, 30), seed=number)
-        admitted += simulation.run(requests, 600)
-        for replica in range(number % 5, 100, 5):
-            simulation.start_again(replica)
-    assert excess(admitted, 600) == 0
-
-
-def test_a_burst_at_one_replica_gets_the_allowance() -> None:
-    simulation = Simulation(100)
-    trickle = list(simulation.run(arrivals(simulation.now, 30, [0.05] * 100), 600))
-    burst = [simulation.now + number for number in range(1, 1_000)]
-    admitted = list(simulation.run(((at, 7) for at in burst), 600))
-    exact = admitted_by_one([*trickle, *burst], 600) - len(trickle)
-    assert exact * 0.98 <= len(admitted) <= exact
 
 
 def test_reloads_are_those_of_the_model() -> None:
@@ -84,16 +64,3 @@ def test_the_figures_of_the_document_are_those_of_the_command() -> None:
         **{name: getattr(costs, name).replica for name in ("read", "write", "decision", "reload", "lease", "seal")},
         **costs.row_bytes,
     }
-
-
-def test_measured_costs_can_be_passed_to_the_model(tmp_path: Path) -> None:
-    cost = {"replica": 1.0, "database": 1.0}
-    measured = dict.fromkeys(("read", "write", "decision", "reload", "lease", "seal"), cost)
-    path = tmp_path / "costs.json"
-    path.write_text(json.dumps(measured | {"row_bytes": dict(Costs().row_bytes)}))
-    arguments = ["--costs", str(path), "--reads", "600", "--writes", "0", "--decisions", "0", "--changes", "0"]
-    arguments += ["--credentials", "1", "--replicas", "1", "--per-minute", "60000"]
-    command = [sys.executable, "-m", "tests.scaling", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    # 600 ms of reads and some leases in a core of 60 %.
-    assert re.search(r"cores of replicas +1\.0\n", done.stdout)

@@ -21,10 +21,6 @@ class Live(Running):
         # The operations of the demo world are older than what a platform keeps.
         super().__init__(database_url, **{PACE: str(pace), "FROST_PLATFORM_OPERATION_RETENTION_DAYS": "0"})
 
-    def go_at(self, pace: float) -> None:
-        """The pace from the next start on."""
-        self.variables[PACE] = str(pace)
-
     def call(self, method: str, path: str, token: str, body: Any = None) -> Answer:
         return self.ask(method, path, headers={"Authorization": f"Bearer {token}"}, body=body)
 

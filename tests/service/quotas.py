@@ -103,10 +103,6 @@ class Quotas:
         with self.database() as connection:
             limits.set_limit(connection, self.tenant, resource_type, limit)
 
-    def give_organization(self, resource_type: str, limit: int) -> None:
-        with self.database() as connection:
-            limits.set_organization_limit(connection, self.organization, resource_type, limit)
-
     def put(self, kind: str, *states: str, **attributes: int) -> None:
         """Resources of a kind, one for each state."""
         now = datetime.now(UTC)

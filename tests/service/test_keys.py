@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 
 from service.api.authorization import extract_credential
 from service.authn import secret_format
 from service.db.engine import Database
-from service.db.tables import api_keys, memberships, users
+from service.db.tables import api_keys, users
 from service.errors import ApiError
 from tests.homes import Answer
 from tests.service import factories
@@ -71,12 +71,12 @@ def test_a_request_has_exactly_one_well_formed_credential() -> None:
         assert (refused.value.status_code, refused.value.code) == (401, "AUTHENTICATION_REQUIRED"), headers
 
 
-def with_key(platform: Running, secret: str, path: str = ME, **headers: str) -> Answer:
-    return platform.request("GET", path, {"X-API-Key": secret, **headers})
+def with_key(platform: Running, secret: str, path: str = ME) -> Answer:
+    return platform.request("GET", path, {"X-API-Key": secret})
 
 
 @contextmanager
-def made_key(database: Database, platform: Running, **values: Any) -> Iterator[str]:
+def create_key(database: Database, platform: Running, **values: Any) -> Iterator[str]:
     """A key of the owner in Web Shop with `organizations:*` by default."""
     secret, now = secret_format.mint(), datetime.now(UTC)
     platform_secret = (platform.folder / "secret.key").read_bytes()
@@ -112,23 +112,17 @@ def test_a_key_is_its_creator_in_its_one_tenant(demo: Running) -> None:
 def test_expired_revoked_and_wrong_keys_are_refused_like_unknown_ones(demo: Running, demo_database: Database) -> None:
     now, unknown = datetime.now(UTC), with_key(demo, secret_format.mint())
     assert unknown.status == 401
-    with made_key(demo_database, demo, expires_at=now + timedelta(seconds=60)) as secret:
+    with create_key(demo_database, demo, expires_at=now + timedelta(seconds=60)) as secret:
         assert with_key(demo, secret).status == 200
         wrong = secret_of(secret[4:12] + "z" * 22)
         assert secret_format.lookup_prefix(wrong) == secret_format.lookup_prefix(secret)
         assert (with_key(demo, wrong).status, with_key(demo, wrong).body) == (401, unknown.body)
-    with made_key(demo_database, demo, expires_at=now) as secret:
+    with create_key(demo_database, demo, expires_at=now) as secret:
         for refused in (
             with_key(demo, secret),
             *(demo.get(ME, key=name) for name in ("old-deploy", "contractor-2025")),
         ):
             assert (refused.status, refused.body) == (401, unknown.body)
-
-
-def test_a_repeated_key_header_is_refused(demo: Running) -> None:
-    line = f"X-API-Key: {demo.key('tenant-reader')}\r\n"
-    answer = demo.raw(f"GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{line}{line}\r\n".encode())
-    assert answer.startswith(b"HTTP/1.1 401")
 
 
 def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
@@ -141,7 +135,7 @@ def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
     assert inside.statements[0].startswith("SELECT api_keys")
 
 
-PASSING = (["organizations:read"], ["organizations:*"], ["compute:read", "organizations:read"])
+PASSING = (["organizations:read"], ["organizations:*"], ["compute:start", "organizations:read"])
 REFUSED = ("organizations:write", "compute:*", "organizations:tenants:read", "organizations:*:read")
 REFUSED += ("organizations:list", "*", "*:*", "*:read", "Organizations:read", "organizations:read\n")
 REFUSED += (" organizations:read", "organizations:read,compute:read")
@@ -149,7 +143,7 @@ REFUSED += (" organizations:read", "organizations:read,compute:read")
 
 def test_a_key_reads_tenants_with_the_scope_for_it_only(demo: Running, demo_database: Database) -> None:
     for scopes in (*PASSING, [], *([scope] for scope in REFUSED)):
-        with made_key(demo_database, demo, scopes=scopes) as secret:
+        with create_key(demo_database, demo, scopes=scopes) as secret:
             answer = with_key(demo, secret, "/api/v1/tenants")
             if scopes in PASSING:
                 assert answer.status == 200, scopes
@@ -160,39 +154,7 @@ def test_a_key_reads_tenants_with_the_scope_for_it_only(demo: Running, demo_data
     assert error["details"] == {"scope": "organizations:read"}
 
 
-def test_a_key_with_only_unenforced_scopes_is_denied_everywhere(demo: Running, demo_database: Database) -> None:
-    with made_key(demo_database, demo, scopes=["compute:start", "cdn:purge"]) as secret:
-        assert code(with_key(demo, secret)) == (403, "INSUFFICIENT_SCOPE")
-    with made_key(demo_database, demo, scopes=["compute:start", "compute:read"]) as secret:
-        assert with_key(demo, secret).status == 200
-
-
-ADMIN_ID = "d163ed25-e98a-4276-adff-ba7d1c098f94"
-SEAT = memberships.c.user_id == ADMIN_ID
-LOSSES: dict[str, tuple[Any, tuple[int, str]]] = {
-    "role": (update(memberships).where(SEAT).values(role="member"), (403, "PERMISSION_DENIED")),
-    "membership": (delete(memberships).where(SEAT), (403, "TENANT_ACCESS_DENIED")),
-    "limited": (update(memberships).where(SEAT).values(limited=True), (403, "TENANT_ACCESS_DENIED")),
-    "account": (
-        update(users).where(users.c.id == ADMIN_ID).values(deleted_at=datetime(2026, 1, 1, tzinfo=UTC)),
-        (401, "AUTHENTICATION_REQUIRED"),
-    ),
-}
-
-
-@pytest.mark.parametrize("change", LOSSES)
-def test_a_key_loses_at_once_what_its_creator_loses(own: Running, own_database: Database, change: str) -> None:
-    def rename() -> Answer:
-        return own.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body={"displayName": "Web Shop"})
-
-    statement, expected = LOSSES[change]
-    assert rename().status == 200
-    with own_database.write() as connection:
-        connection.execute(statement)
-    assert code(rename()) == expected
-
-
 def test_a_key_of_a_limited_member_cannot_leave_their_tenants(demo: Running, demo_database: Database) -> None:
-    with made_key(demo_database, demo, by=MEMBER, tenant_id=DATA_LAKE) as secret:
+    with create_key(demo_database, demo, by=MEMBER, tenant_id=DATA_LAKE) as secret:
         assert with_key(demo, secret, f"/api/v1/tenants/{DATA_LAKE}").status == 403
         assert code(with_key(demo, secret, "/api/v1/tenants")) == (403, "INSUFFICIENT_PERMISSIONS")

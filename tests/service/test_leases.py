@@ -75,17 +75,6 @@ def test_replicas_never_exceed_the_allowance(
     assert excess(admitted, per_minute) == 0
 
 
-def test_an_idle_lease_adds_nothing_to_a_full_allowance() -> None:
-    simulation = Simulation(3)
-    assert all(replica.admits(600) for replica in simulation.replicas)
-    simulation.now += MINUTE
-    admitted = sum(replica.admits(600) for replica in simulation.replicas for _ in range(700))
-    assert 600 * 0.98 <= admitted <= 600
-    # Near the limit a lease is a single request.
-    one, other = Simulation(2).replicas
-    assert [replica.admits(20) for _ in range(30) for replica in (one, other)] == [True] * 20 + [False] * 40
-
-
 def test_a_key_asks_the_database_seldom_whether_it_is_refused_or_busy() -> None:
     simulation = Simulation(1)
     replica, rows = simulation.replicas[0], simulation.rows

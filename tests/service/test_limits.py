@@ -340,27 +340,6 @@ def test_health_waits_neither_for_the_request_limit_of_an_address_nor_for_the_au
     until(lambda: ask(one, CONFIG) == 200)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, demo_url: DemoUrl) -> None:
-    with Running(demo_url(kind), "demo", "--listen", "127.0.0.1:0") as platform, ThreadPoolExecutor(4) as threads:
-        to, source = tcp_address(platform), next(_addresses)
-        credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"
-        read = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n{credential}\r\n".encode()
-
-        def is_read_first() -> bool:
-            held = [threads.submit(ask_from, to, source, creation(number, credential)) for number in range(4)]
-            time.sleep(0.5)
-            assert ask_from(to, source, read) == 200
-            if not any(one.done() for one in held):
-                return True
-            for one in held:
-                one.result()
-            return False
-
-        with changes_held(platform):
-            assert any(is_read_first() for _ in range(3))
-
-
 def test_a_long_path_is_in_the_log_once_and_cut(limited: Running, connect: Connect, address: str) -> None:
     mark = "long-path-0001"
     # Short segments: a long one may be a secret and is masked.

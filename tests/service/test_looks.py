@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from itertools import count
 from typing import cast
 
-import httpx
 import pytest
 import uvicorn
 
@@ -105,30 +104,3 @@ def test_a_server_starts_the_checks_and_a_repeated_request_needs_no_statement(in
     inside.forget()
     assert inside.get("/readyz", {}).json()["status"] == "ok"
     assert inside.statements == []
-
-
-def test_a_check_that_hangs_does_not_delay_other_requests(inside: Inside, go_on: threading.Event) -> None:
-    begun = threading.Event()
-
-    def hang() -> dict[str, str]:
-        begun.set()
-        go_on.wait(30)
-        return {}
-
-    thread = threading.Thread(target=inside.platform.readiness.get, args=(hang,))
-    thread.start()
-    begun.wait(30)
-
-    async def ask() -> int:
-        transport = httpx.ASGITransport(inside.app, client=("uid:0", 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            tasks = [asyncio.create_task(client.get("/readyz")) for _ in range(50)]
-            await asyncio.sleep(0.2)
-            try:
-                return (await asyncio.wait_for(client.get("/healthz"), 30)).status_code
-            finally:
-                go_on.set()
-                await asyncio.gather(*tasks)
-
-    assert asyncio.run(ask()) == 200
-    thread.join()

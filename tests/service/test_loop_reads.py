@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,18 +22,20 @@ from service.api.protected_route import MAX_RULES_ON_EVENT_LOOP
 from service.catalogue import operations as shipped
 from service.db.engine import Database
 from service.db.loop_reads import READER
-from service.db.prepared import NotPreparedError, PreparedStatement, prepared
+from service.db.prepared import NotPreparedError, PreparedStatement, Reader, prepared
+from service.db.revisions import memory_of, read_revisions
 from service.db.statements import add_row, delete_rows, has_row, insert_row, update_row
 from service.db.tables import resources, tenants
 from tests.service.counted import TENANT, Counted
 from tests.service.planned import until
-from tests.service.running import WEB_SHOP
+from tests.service.running import AURORA, WEB_SHOP
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
 PREPARED = prepared(BY_ID)
 LISTED = select(resources.c.id).where(resources.c.tenant_id == WEB_SHOP).order_by(resources.c.id)
 
 
+on_sqlite = pytest.mark.parametrize("world_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("world_url", ["postgresql"], indirect=True)
 
 
@@ -106,7 +109,7 @@ def test_what_cannot_be_read_on_the_event_loop_is_left_to_a_thread(database: Dat
             on_loop(database, function)
 
 
-@pytest.mark.parametrize("world_url", ["sqlite"], indirect=True)
+@on_sqlite
 def test_a_sqlite_snapshot_does_not_see_a_later_commit(database: Database) -> None:
     name, web_shop = prepared(select(tenants.c.display_name).where(tenants.c.id == bindparam("id"))), {"id": WEB_SHOP}
 
@@ -305,3 +308,43 @@ def test_parallel_first_reads_leave_no_connection_without_a_wait_for_locks(tmp_p
     assert waits == {10_000}
     asyncio.run(database.loop_reads.close())
     database.close()
+
+
+def increase(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("INSERT OR IGNORE INTO revisions (domain, revision) VALUES (:d, 0)"), {"d": AURORA})
+        connection.execute(text("UPDATE revisions SET revision = revision + 1 WHERE domain = :d"), {"d": AURORA})
+
+
+@on_sqlite
+@pytest.mark.parametrize("process", ["this", "another"])
+async def test_a_commit_empties_the_memory(platform: Counted, database: Database, process: str) -> None:
+    def read() -> int:
+        with database.read() as connection:
+            revision = read_revisions(connection, [AURORA])[AURORA]
+            assert memory_of(connection) is not None
+            return revision
+
+    before = await database.loop_reads.run(read)
+    writer = database if process == "this" else Database(platform.platform.settings.database_url)
+    await asyncio.to_thread(increase, writer)
+    assert await database.loop_reads.run(read) == before + 1
+    await database.loop_reads.close()
+
+
+@on_sqlite
+async def test_a_commit_is_not_seen_within_a_snapshot(database: Database) -> None:
+    def read() -> None:
+        with database.read() as connection:
+            reader = cast("Reader", connection)
+            first = read_revisions(connection, [AURORA])
+            memory = reader.memory()
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(increase, database).result()
+            assert reader.memory() is memory
+            assert read_revisions(connection, [AURORA]) == first
+
+    try:
+        await database.loop_reads.run(read)
+    finally:
+        await database.loop_reads.close()

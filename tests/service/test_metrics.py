@@ -24,7 +24,7 @@ def samples(text: str) -> Samples:
     }
 
 
-def scraped(running: Running) -> Samples:
+def scrape(running: Running) -> Samples:
     answer = running.get("/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain")
@@ -37,13 +37,13 @@ def value(found: Samples, name: str, **labels: str) -> float:
 
 def test_requests_are_counted_by_method_template_and_status(demo: Running) -> None:
     route = "/api/v1/tenants/{tenant_id}"
-    before = scraped(demo)
+    before = scrape(demo)
     for _ in range(3):
         demo.get(f"/api/v1/tenants/{WEB_SHOP}", as_=OWNER)
     demo.get(f"/api/v1/tenants/{WEB_SHOP}")
     demo.ask("OPTIONS", "/api/v1/coffee/pot")
-    until(lambda: value(scraped(demo), "frost_requests_total", method="other", route=UNROUTED, status="404") > 0)
-    after = scraped(demo)
+    until(lambda: value(scrape(demo), "frost_requests_total", method="other", route=UNROUTED, status="404") > 0)
+    after = scrape(demo)
     for name, more, labels in (
         ("frost_requests_total", 3, {"method": "GET", "status": "200"}),
         ("frost_requests_total", 1, {"method": "GET", "status": "401"}),
@@ -57,7 +57,7 @@ def test_requests_are_counted_by_method_template_and_status(demo: Running) -> No
 
 
 def test_the_state_of_the_platform_is_exported(demo: Running) -> None:
-    found = scraped(demo)
+    found = scrape(demo)
     # What is not there is 0: an alarm can tell it from a platform that does not answer.
     open_ones = {labels for name, labels in found if name == "frost_operations_open"}
     kinds, statuses = ("provision_tenant", "apply_default_tags"), ("pending", "running")

@@ -1,4 +1,4 @@
-"""Display names and slugs."""
+"""Display names, slugs and ids."""
 
 import re
 import unicodedata
@@ -17,7 +17,16 @@ from service.db.engine import Database
 from service.errors import ApiError
 from service.quotas import quota_request
 from service.resources import validation as resource_rules
-from service.validation import MAX_NAME_LENGTH, MAX_SLUG_LENGTH, display_name, free_slug, slug, stored_name
+from service.validation import (
+    MAX_NAME_LENGTH,
+    MAX_SLUG_LENGTH,
+    canonical_id,
+    display_name,
+    free_slug,
+    is_id,
+    slug,
+    stored_name,
+)
 from tests.service.access import Iam, allow, document
 from tests.service.running import AURORA
 
@@ -128,3 +137,17 @@ def test_no_route_accepts_an_invisible_name_and_stored_ones_are_readable(
     assert (changed.status, changed.json()["name"]) == (200, name)
     for path in (f"/iam/groups/{group}", f"/iam/policies/{made}"):
         assert iam.ask("DELETE", path).status == 204
+
+
+ID = "01a0c0de-0000-7000-8000-00000000000a"
+
+
+def test_every_spelling_of_an_id_has_one_canonical_form() -> None:
+    for text in (ID, ID.upper(), ID.replace("-", ""), f"{{{ID}}}", f"urn:uuid:{ID}", f"URN:UUID:{{{ID.upper()}}}"):
+        assert canonical_id(text, "tenant") == ID
+        assert is_id(text) is (text == ID)
+    invalid = ("", "x", ID[:-1], ID + "0", f"{{{ID}", f"{ID}}}", f" {ID}", f"{ID}\n", ID.replace("a", "١"))
+    for text in (*invalid, "0_" + ID[2:]):
+        assert not is_id(text)
+        with pytest.raises(ApiError, match="invalid tenant ID"):
+            canonical_id(text, "tenant")

@@ -40,18 +40,6 @@ def test_a_raise_within_the_bound_stays_within_the_organization(
         assert others + asked > organization
 
 
-@given(limits=st.lists(st.integers(0, 1000), min_size=1, max_size=5), organization=st.integers(0, 4000), data=st.data())
-def test_successive_raises_stay_within_the_organization(
-    limits: list[int], organization: int, data: st.DataObject
-) -> None:
-    before = sum(limits)
-    for _ in range(5):
-        tenant = data.draw(st.integers(0, len(limits) - 1))
-        bound = quota_request.requestable(limits[tenant], organization, sum(limits))
-        limits[tenant] = data.draw(st.integers(limits[tenant], bound))
-    assert sum(limits) <= max(before, organization)
-
-
 @given(current=LIMITS, asked=LIMITS, bound=LIMITS)
 @example(current=1, asked=3, bound=2)
 def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound: int) -> None:

@@ -1,25 +1,30 @@
-"""Rate limits in the memory of one process, and those of sessions and workload identities."""
+"""Rate limits of keys, sessions and workload identities, counted in the memory of one process or in leases."""
 
 import itertools
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import event, select, text
+from sqlalchemy.exc import DBAPIError
+from starlette.requests import Request
 
+from service.api.authorization import Credential, authenticate
 from service.authn.rate_limit import RateLimited
-from service.authn.request_limits import LocalLimits, RequestLimits
+from service.authn.request_limits import LeasedLimits, LocalLimits, RequestLimits
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
-from service.db.tables import rate_limits
+from service.db.tables import api_keys, rate_limits
 from tests.homes import Answer
+from tests.scaling.replicas import LeaseRows
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
-from tests.service.inside import READ_ONLY, every_connection
+from tests.service.inside import READ_ONLY, Inside, every_connection
 from tests.service.running import OWNER, Running
 
 SECOND = 1_000_000  # in microseconds
@@ -173,14 +178,102 @@ def test_threads_are_each_counted_and_a_take_waits_for_none(limits: LocalLimits)
         assert sum(threads.map(lambda _: is_counted(limits, 500), range(2_000))) == 500
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_restarted_platform_goes_on_with_the_allowance(kind: str, demo_url: DemoUrl) -> None:
-    with Running(demo_url(kind)) as platform:
-        key = Key(platform, "compute:read", rateLimit=2)
-        assert [key.use().status for _ in range(3)] == [200, 200, 429]
-        began = time.monotonic()
-        platform.stop()
-        platform.start()
-        status = key.use().status
-        # One comes back each 30 s, on a machine that takes so long.
-        assert status == 429 or time.monotonic() - began > 25
+@pytest.fixture(params=["one process", "replica"])
+def any_limits(request: pytest.FixtureRequest, clocks: Clocks, sqlite: Database) -> RequestLimits:
+    if request.param == "replica":
+        return LeasedLimits(LeaseRows(lambda: clocks.wall).take_lease, lambda: clocks.wall)
+    return clocks.start(sqlite)
+
+
+def test_the_allowance_comes_back_evenly(any_limits: RequestLimits, clocks: Clocks) -> None:
+    for microseconds, admitted in ((0, 60), (SECOND - 1, 0), (1, 1), (29 * SECOND, 29), (600 * SECOND, 60)):
+        clocks.forward(microseconds)
+        assert [is_counted(any_limits, 60) for _ in range(62)].count(True) == admitted
+
+
+def test_a_refusal_has_the_seconds_until_the_next_request(any_limits: RequestLimits, clocks: Clocks) -> None:
+    def wait(requests: int) -> str | None:
+        with pytest.raises(RateLimited) as refused:
+            any_limits.renew("key", 6, requests)
+        return (refused.value.headers or {})["Retry-After"]
+
+    for _ in range(6):
+        any_limits.renew("key", 6)
+    assert (wait(1), wait(2)) == ("10", "20")
+    clocks.forward(9 * SECOND + 1)
+    assert wait(1) == "1"
+
+
+def send_burst(platform: Running, secret: str, count: int) -> Counter[int]:
+    """Return the statuses of requests that are sent at the same time."""
+
+    with ThreadPoolExecutor(count) as threads:
+        path, headers = "/api/v1/me", {"X-API-Key": secret}
+        return Counter(threads.map(lambda _: platform.get(path, headers=headers).status, range(count)))
+
+
+def test_of_parallel_requests_those_beyond_the_limit_are_refused(platform: Running) -> None:
+    key = Key(platform, "compute:read", rateLimit=4)
+    assert send_burst(platform, key.secret, 5) == {200: 4, 429: 1}
+    refused = key.use()
+    wait = int(refused.headers["retry-after"])
+    body = {"error": "rate limit exceeded", "message": f"Too many requests. Please retry after {wait} seconds."}
+    assert (refused.status, refused.json()) == (429, body | {"retry_after": wait})
+    assert 1 <= wait <= 15
+    # Another key of the same person is not affected, and forged addresses change nothing.
+    other = Key(platform, "compute:read", rateLimit=1)
+    assert [other.use(**{"X-Forwarded-For": f"203.0.113.{n}"}).status for n in range(4)] == [200, 429, 429, 429]
+    # A larger limit counts from the next request on.
+    other.manage("PATCH", body={"rateLimit": 60_000})
+    assert other.use().status == 200
+
+
+def use_key(inside: Inside, secret: str) -> int:
+    request = Request({"type": "http", "headers": [], "client": ("uid:0", 1), "frost.request_id": "r"})
+    try:
+        authenticate(inside.platform, request, Credential.of("api_key", secret))
+    except RateLimited:
+        return 429
+    return 200
+
+
+def test_a_database_that_takes_no_changes_still_knows_its_keys(inside: Inside) -> None:
+    secret = inside.stored_key(rate_limit=3)
+    with every_connection(inside.platform.database, READ_ONLY):
+        assert [use_key(inside, secret) for _ in range(3)] == [200, 200, 200]
+        inside.platform.writer.flush()
+
+
+def test_a_request_that_cannot_be_counted_does_not_pass(inside: Inside) -> None:
+    secret = inside.stored_key(rate_limit=60)
+    assert use_key(inside, secret) == 200
+    inside.platform.writer.flush()
+    other = Database(str(inside.platform.database.engine.url.render_as_string(hide_password=False)))
+    impatient = {"sqlite": "PRAGMA busy_timeout=20", "postgresql": "SET lock_timeout='20ms'"}
+    with every_connection(inside.platform.database, impatient), other.write() as busy:
+        busy.execute(text("UPDATE rate_limits SET full_at = full_at"))
+        if other.kind == "sqlite":
+            # Counted in memory, without the database.
+            assert [use_key(inside, secret) for _ in range(61)].count(429) >= 1
+        else:
+            with pytest.raises(DBAPIError):
+                use_key(inside, secret)
+    other.close()
+
+
+@pytest.mark.parametrize(("seconds", "writes"), [(None, 1), (0, 0), (55, 0), (65, 1)])
+def test_a_last_use_is_written_once_a_minute(inside: Inside, seconds: int | None, writes: int) -> None:
+    used = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
+    secret = inside.stored_key(rate_limit=600, last_used_at=used)
+    inside.keep_leases()
+    assert use_key(inside, secret) == 200
+    inside.forget()
+    assert use_key(inside, secret) == 200
+    # One query: counting it takes no statement.
+    assert [statement.split()[0] for statement in inside.statements] == ["SELECT"]
+    inside.forget()
+    inside.platform.writer.flush()
+    assert sum("UPDATE api_keys" in statement for statement in inside.statements) == writes
+    with inside.platform.database.read() as connection:
+        stored = connection.scalars(select(api_keys.c.last_used_at)).one()
+    assert (stored != used) == bool(writes)

@@ -45,14 +45,10 @@ def every_mutation(platform: Running, ask: Callable[..., Answer]) -> dict[str, A
     return answers
 
 
-def test_compute_write_covers_every_mutation_and_not_reading(platform: Running) -> None:
+def test_compute_write_covers_every_mutation(platform: Running) -> None:
     key = Key(platform, "compute:write")
     statuses = {name: answer.status for name, answer in every_mutation(platform, key.use).items()}
     assert statuses == {"create": 201, "update": 200, "stop": 200, "start": 200, "restart": 200, "delete": 204}
-    for path in (kind("instance"), kind("instance", INSTANCE)):
-        refused = key.use("GET", path)
-        assert code(refused) == (403, "INSUFFICIENT_SCOPE")
-        assert details(refused) == {"scope": "compute:read"}
 
 
 def test_a_key_of_finer_scopes_is_denied_despite_an_allowing_policy(platform: Running) -> None:
@@ -63,38 +59,11 @@ def test_a_key_of_finer_scopes_is_denied_despite_an_allowing_policy(platform: Ru
         assert code(key.use("GET", path)) == (403, "INSUFFICIENT_SCOPE")
 
 
-OPENINGS = {
-    "port-forwards": (INSTANCE, "sessions:forward"),
-    "database-consoles": (DATABASE, "sessions:forward"),
-    "shells": (INSTANCE, "sessions:pty"),
-    "cluster-proxies": (CLUSTER, "sessions:write"),
-}
-
-
-def test_interactive_scopes_are_needed_and_substitute_for_nothing(platform: Running) -> None:
-    for scopes in (
-        ["sessions:forward"],
-        ["sessions:pty"],
-        ["sessions:write"],
-        ["sessions:*"],
-        ["compute:write", "compute:*", "kubernetes:write", "kubernetes:*", "database:*"],
-    ):
-        key = Key(platform, *scopes)
-        for name, (resource, needed) in OPENINGS.items():
-            answer = key.use("POST", interactive(name), {"resourceId": resource})
-            if {needed, "sessions:*"} & set(scopes):
-                assert answer.json()["decision"] == "allowed"
-            else:
-                assert code(answer) == (403, "INSUFFICIENT_SCOPE")
-                assert details(answer) == {"scope": needed}
-    assert code(Key(platform, "sessions:*").use("GET", kind("instance"))) == (403, "INSUFFICIENT_SCOPE")
-
-
 def test_an_interactive_session_is_opened_to_its_kind(platform: Running, platform_database: Database) -> None:
     def open_(name: str, resource: str, person: str = MEMBER) -> Answer:
         return platform.ask("POST", interactive(name), as_=person, body={"resourceId": resource})
 
-    assert open_("shells", INSTANCE).status == 200
+    assert open_("shells", INSTANCE).json()["decision"] == "allowed"
     for name, resource in (("shells", DATABASE), ("cluster-proxies", INSTANCE), ("shells", ELSEWHERE), ("shells", "x")):
         assert code(open_(name, resource)) == (404, "NOT_FOUND")
     for resource in (INSTANCE, ELSEWHERE, "x"):

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Column, Connection, Table, event, func, insert, select, text, update
+from sqlalchemy import Table, event, func, insert, select, text, update
 
 from service import retention as service_retention
 from service.authn.bearer_tokens import BearerTokens
@@ -24,12 +24,10 @@ from service.jobs.worker import Worker
 from service.retention import REUSE_PERIOD, RetentionSweep, rules
 from service.settings import Retention, from_arguments
 from tests.service import factories
-from tests.service.access import Iam, allow, code
 from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
 from tests.service.issuing import HandClock, Issuing
 from tests.service.planned import until
-from tests.service.running import MEMBER, Running
 from tests.service.tagged import NOW, Tagged
 
 DAY = timedelta(days=1)
@@ -58,10 +56,6 @@ def stored(database: Database, table: Table) -> set[Any]:
 def number(database: Database, table: Table) -> int:
     with database.read() as connection:
         return connection.scalar(select(func.count()).select_from(table)) or 0
-
-
-def pairs(connection: Connection, key: Column[Any], value: Column[Any]) -> dict[Any, Any]:
-    return {row[0]: row[1] for row in connection.execute(select(key, value))}
 
 
 def operation(tagged: Tagged, run_id: str, age: timedelta, kind: str = "provision_tenant", **members: Any) -> Any:
@@ -160,20 +154,6 @@ def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
     with tagged.database.read() as connection:
         left = connection.scalars(select(tables.refresh_tokens.c.session_id)).all()
     assert sorted(left) == ["active"] * 3 + ["expired yesterday"] * 3
-
-
-def test_the_removal_of_sessions_increases_the_revisions_of_their_people(tagged: Tagged) -> None:
-    other = Tagged(tagged.database)
-    old = NOW - timedelta(days=90)
-    rows = [session(of, str(uuid4()), old) for of in (tagged, other, tagged, other, tagged)]
-    add(tagged.database, tables.sessions, *rows)
-    with tagged.database.read() as connection:
-        before = pairs(connection, tables.revisions.c.domain, tables.revisions.c.revision)
-    run(tagged.database)
-    with tagged.database.read() as connection:
-        after = pairs(connection, tables.revisions.c.domain, tables.revisions.c.revision)
-    changed = {domain for domain in after if after[domain] > before.get(domain, 0)}
-    assert (changed, number(tagged.database, tables.sessions)) == ({tagged.owner_id, other.owner_id}, 0)
 
 
 def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -> None:
@@ -358,30 +338,3 @@ def test_a_removed_outside_session_is_not_started_again(database: Database, tmp_
     assert number(database, tables.sessions) == 0
     assert code_of(refreshed) == "REAUTHENTICATION_REQUIRED"
     assert code_of(provider.token(**times, auth_time=int(later.timestamp()) - 5)) is None
-
-
-def test_a_rollback_to_a_removed_version_is_not_found(platform: Running, platform_database: Database) -> None:
-    iam = Iam(platform)
-    policy = iam.policy("p", allow("compute:instances:read"))
-    for name in ("compute:instances:list", "compute:instances:start"):
-        assert iam.edit(policy, allow(name)).status == 200
-    run(platform_database, settings=Retention(0, 0, 0, versions=2))
-    assert [each["version"] for each in iam.get(f"/iam/policies/{policy}/versions")["versions"]] == [3, 2]
-    path = f"/iam/policies/{policy}"
-    assert code(iam.ask("POST", f"{path}/rollback", {"version": 1})) == (404, "NOT_FOUND")
-    assert code(iam.ask("GET", f"{path}/versions/1")) == (404, "NOT_FOUND")
-    assert iam.ask("POST", f"{path}/rollback", {"version": 2}).json()["version"] == 4
-
-
-def test_a_deleted_account_is_restored_after_its_sessions_were_removed(own: Running, own_database: Database) -> None:
-    me = own.get("/api/v1/me", as_=MEMBER).json()["id"]
-    assert own.ask("DELETE", "/api/v1/me", as_=MEMBER).status == 200
-    mine = tables.sessions.c.user_id == me
-    with own_database.write() as connection:
-        connection.execute(update(tables.sessions).where(mine).values(ended_at=SystemClock().now() - 2 * DAY))
-    run(own_database, SystemClock().now(), Retention(0, session_days=1, quota_request_days=0, versions=0))
-    with own_database.read() as connection:
-        assert connection.scalar(select(func.count()).where(mine)) == 0
-    assert own.ask("POST", "/api/v1/platform/accounts/restore", body={"email": MEMBER}).status == 200
-    own.renew_sessions()
-    assert own.get("/api/v1/me", as_=MEMBER).json()["id"] == me

@@ -143,15 +143,6 @@ def test_a_change_increases_the_revisions_of_its_organizations_only(demo: Inside
     assert increased(database, person.values(deleted_at=None)) == {user_id, *organizations}
 
 
-def test_a_rolled_back_change_increases_no_revision(demo: Inside) -> None:
-    database = demo.platform.database
-    before = all_revisions(database)
-    with database.engine.connect() as connection:
-        connection.execute(delete(tables.policy_attachments))
-        connection.rollback()
-    assert all_revisions(database) == before
-
-
 def workload_token(demo: Inside) -> str:
     """Return a token of a workload identity of the tenant that has a policy."""
     token = secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX)

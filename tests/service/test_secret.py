@@ -16,7 +16,6 @@ from service.db.tables import platform_state
 from service.secret_key import FINGERPRINT, SECRET_BYTES, fingerprint, secret_for
 from service.settings import from_arguments
 from tests.service.conftest import KINDS, NewDatabaseUrl
-from tests.service.running import OWNER, WEB_SHOP, Running
 
 
 def write_key(path: Path, secret: bytes = b"k" * SECRET_BYTES) -> Path:
@@ -123,28 +122,3 @@ def test_another_secret_changes_no_older_database(kind: str, new_database_url: N
         create_app(from_arguments(["--data-dir", str(tmp_path), "--database", url, "--secret-file", str(other)], {}))
     assert migrate.stored_revision(database) == "0005"
     database.close()
-
-
-@pytest.mark.slow
-def test_processes_with_one_secret_accept_each_others_credentials(new_database_url: NewDatabaseUrl) -> None:
-    url = new_database_url("postgresql", True)
-    with Running(url) as first:
-        secret_file = first.folder / "secret.key"
-        with Running(url, "demo", "--secret-file", str(secret_file)) as second:
-            assert not (second.folder / "secret.key").exists()
-            assert second.get("/api/v1/me", headers={"X-API-Key": first.key("deploy-pipeline")}).status == 200
-            token = first.token(OWNER)
-            assert second.get("/api/v1/me", headers={"Authorization": f"Bearer {token}"}).status == 200
-            # Signed by the other one: the local issuer's key lies beside the secret.
-            assert first.get("/api/v1/me", headers={"Authorization": f"Bearer {second.token(OWNER)}"}).status == 200
-            groups = f"/api/v1/tenants/{WEB_SHOP}/iam/groups?limit=1"
-            cursor = first.get(groups, as_=OWNER).json()["nextCursor"]
-            assert second.get(f"{groups}&cursor={cursor}", as_=OWNER).status == 200
-            refused = Running(url)
-            try:
-                assert refused.launch().wait(60) == 1
-                line = refused.log.splitlines()[-1]
-                assert line.startswith("frost platform: ")
-                assert "is missing" in line
-            finally:
-                refused.__exit__(None, None, None)

@@ -1,17 +1,9 @@
 """Sessions live until they end, are ended, or their person is deleted."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from sqlalchemy import event
 
 from service.authn import sessions
-from service.authn.credential_use import CredentialUse
-from service.db.batch_writer import BatchWriter
-from tests.service.inside import READ_ONLY, every_connection
 from tests.service.issuing import NOW, Issuing, claims_of
-from tests.service.planned import until
 
 
 def test_a_session_ends_once_with_its_entry_in_one_transaction(issuing: Issuing) -> None:
@@ -45,69 +37,6 @@ def test_after_thirty_days_a_session_is_over_even_for_a_token_that_is_not(issuin
     assert issuing.accepted(late)
     issuing.clock.forward(microseconds=1)
     assert not issuing.accepted(late)
-
-
-def test_last_seen_is_written_at_most_once_a_minute(issuing: Issuing) -> None:
-    tokens, use = issuing.sign_in(), CredentialUse()
-    session_id = claims_of(tokens["access_token"])["sid"]
-    writer, writes = BatchWriter(issuing.database, [use]), list[str]()
-
-    def ask(seconds: int) -> None:
-        issuing.clock.forward(seconds=seconds)
-        use.record(issuing.bearer(tokens["access_token"]), issuing.clock.now())
-
-    def record(connection: object, cursor: object, statement: str, *rest: object) -> None:
-        if not statement.lstrip().upper().startswith(("SELECT", "BEGIN")):
-            writes.append(statement)
-
-    event.listen(issuing.database.engine, "before_cursor_execute", record)
-    try:
-        for _ in range(59):
-            ask(1)
-            writer.flush()
-        assert (writes, issuing.session(session_id).last_seen_at) == ([], NOW)
-        for seconds in (1, 0, 0, 0, 0):
-            ask(seconds)
-        assert writes == []
-        writer.flush()
-        assert len(writes) == 1
-    finally:
-        event.remove(issuing.database.engine, "before_cursor_execute", record)
-    seen = issuing.clock.now()
-    assert issuing.session(session_id).last_seen_at == seen
-    # A database that takes no changes still has its sessions.
-    with every_connection(issuing.database, READ_ONLY):
-        ask(120)
-        writer.flush()
-    assert issuing.session(session_id).last_seen_at == seen
-
-
-def test_no_request_that_began_after_the_end_is_accepted(issuing: Issuing) -> None:
-    token = issuing.sign_in()["access_token"]
-    principal = issuing.bearer(token)
-    ended, stop = threading.Event(), threading.Event()
-    late: list[bool] = []
-    served: list[bool] = []
-
-    def ask() -> None:
-        while not stop.is_set():
-            answers = late if ended.is_set() else served
-            answers.append(issuing.accepted(token))
-
-    with ThreadPoolExecutor(4) as threads:
-        asking = [threads.submit(ask) for _ in range(4)]
-        try:
-            until(lambda: len(served) >= 50)
-            with issuing.database.write() as connection:
-                session_id = str(principal.session_id)
-                sessions.end(connection, principal.user_id, session_id, reason="signed_out", at=issuing.clock.now())
-            ended.set()
-            until(lambda: len(late) >= 200)
-        finally:
-            stop.set()
-    assert not [one.result() for one in asking if one.result()]
-    assert any(served)
-    assert not any(late)
 
 
 def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject() -> None:

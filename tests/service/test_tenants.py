@@ -9,9 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import delete, event, insert, select, update
+from sqlalchemy import delete, event, select
 
-from service.api.changes import request_hash
 from service.catalogue.resource_types import QuotaType
 from service.db import tables
 from service.db.engine import Database
@@ -25,7 +24,6 @@ from tests.service.inside import Inside
 from tests.service.running import (
     ADMIN,
     AURORA,
-    BOREALIS,
     DATA_LAKE,
     MEMBER,
     OUTSIDER,
@@ -95,50 +93,6 @@ def test_the_same_idempotency_key_and_body_answer_with_the_same_tenant(platform:
     assert [tenant["displayName"] for tenant in listed].count("Once") == 1
     for malformed in ("short", "x" * 129, "with space inside", "line"):
         assert code(create(platform, "Never", **{"Idempotency-Key": malformed})) == (400, "INVALID_INPUT")
-
-
-def test_an_idempotency_key_in_use_is_waited_for(platform: Running, platform_database: Database) -> None:
-    tenant_id = create(platform, "At Once").json()["id"]
-    earlier = {
-        "actor_id": platform.get("/api/v1/me", as_=OWNER).json()["id"],
-        "operation": "tenant.create",
-        "request_hash": request_hash(AURORA, "At Once"),
-        "resource_id": tenant_id,
-        "created_at": datetime.now(UTC),
-    }
-    keys = {"At Once": str(uuid4()), "Something else": str(uuid4())}
-    with ThreadPoolExecutor(2) as threads:
-        with platform_database.write() as connection:
-            connection.execute(insert(tables.idempotency_keys), [earlier | {"key": key} for key in keys.values()])
-            waiting = [threads.submit(create, platform, name, **{"Idempotency-Key": key}) for name, key in keys.items()]
-            time.sleep(0.5)
-        same, other = (one.result() for one in waiting)
-    assert (same.status, same.json()["id"]) == (201, tenant_id)
-    assert code(other) == (409, "IDEMPOTENCY_KEY_REUSED")
-
-
-def test_one_idempotency_key_in_two_organizations_makes_one_tenant(
-    platform: Running, platform_database: Database
-) -> None:
-    me = platform.get("/api/v1/me", as_=OWNER).json()["id"]
-    seat = tables.memberships.c.organization_id == BOREALIS, tables.memberships.c.user_id == me
-    role = update(tables.memberships).where(*seat).values
-    key = {"Idempotency-Key": str(uuid4())}
-
-    def make(organization: str) -> Answer:
-        path = f"/api/v1/organizations/{organization}/tenants"
-        return platform.ask("POST", path, as_=OWNER, body={"displayName": "Either"}, headers=key)
-
-    try:
-        with platform_database.write() as connection:
-            connection.execute(role(role="admin"))
-        with ThreadPoolExecutor(8) as threads:
-            answers = list(threads.map(make, [AURORA, BOREALIS] * 4))
-    finally:
-        with platform_database.write() as connection:
-            connection.execute(role(role="member"))
-    assert sorted(answer.status for answer in answers) == [201] * 4 + [409] * 4
-    assert len({answer.json()["id"] for answer in answers if answer.status == 201}) == 1
 
 
 def test_a_membership_that_ends_during_a_request_is_refused(new_database_url: NewDatabaseUrl, tmp_path: Path) -> None:

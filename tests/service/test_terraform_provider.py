@@ -1,23 +1,18 @@
 """The calls of the public Terraform provider for its four resources, as in its published source."""
 
-import http.client
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import ColumnElement, Table, update
+from sqlalchemy import update
 
 from service.db import tables
 from service.db.engine import Database
-from tests.homes import UnixConnection
 from tests.service.access import STOREFRONT, Iam, allow, code, deny, document
 from tests.service.account import Key
-from tests.service.conftest import KINDS, DemoUrl
+from tests.service.queries import execute
 from tests.service.running import (
     ADMIN,
     MEMBER,
@@ -28,7 +23,6 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
-    tcp_address,
 )
 
 HOME = "/v1"
@@ -55,29 +49,17 @@ class Reply(NamedTuple):
 
 
 class Provider:
-    """The provider's HTTP client: an endpoint that ends in `/api`, and one credential."""
+    """The provider's calls with one credential. Its endpoint ends in `/api`."""
 
-    def __init__(self, connect: Callable[[], http.client.HTTPConnection], *, token: str = "", key: str = "") -> None:
-        self.connect = connect
-        self.credential = {"Authorization": f"Bearer {token}"} if token else {"X-API-Key": key}
+    def __init__(self, platform: Running, **credential: str) -> None:
+        self.platform = platform
+        self.headers = {"User-Agent": "terraform-provider-frostmoln/0.36.2", "X-FM-Provider-Version": "0.36.2"}
+        self.headers |= {name.replace("_", "-"): value for name, value in credential.items()}
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> Reply:
-        headers = {
-            "User-Agent": "terraform-provider-frostmoln/0.36.2",
-            "X-FM-Provider-Version": "0.36.2",
-            "Accept": "application/json",
-            **({} if body is None else {"Content-Type": "application/json"}),
-            **self.credential,
-        }
-        content = None if body is None else json.dumps(body).encode()
-        connection = self.connect()
-        try:
-            connection.request(method, f"/api{path}{f'?{urlencode(query)}' if query else ''}", content, headers)
-            answer = connection.getresponse()
-            data = answer.read()
-        finally:
-            connection.close()
-        return Reply(answer.status, json.loads(data) if data else None)
+        url = f"/api{path}{f'?{urlencode(query)}' if query else ''}"
+        answer = self.platform.ask(method, url, body=body, headers=self.headers)
+        return Reply(answer.status, answer.json() if answer.body else None)
 
     def done(self, method: str, path: str, body: Any = None, **query: str) -> Any:
         reply = self.call(method, path, body, **query)
@@ -85,33 +67,12 @@ class Provider:
         return reply.value
 
 
-class Served(NamedTuple):
-    platform: Running
-    ways: dict[str, Callable[[], http.client.HTTPConnection]]
-
-    def session(self, person: str = OWNER, way: str = "tcp") -> Provider:
-        return Provider(self.ways[way], token=self.platform.token(person))
-
-    def new_key(self, *scopes: str, **options: str) -> Key:
-        return Key(self.platform, *scopes, rateLimit=60_000, **options)
-
-    def key(self, *scopes: str, way: str = "tcp", **options: str) -> Provider:
-        return Provider(self.ways[way], key=self.new_key(*scopes, **options).secret)
-
-    def change(self, table: Table, condition: ColumnElement[bool], **members: Any) -> None:
-        with closing(Database(self.platform.database_url)) as database, database.write() as connection:
-            connection.execute(update(table).where(condition).values(**members))
+def with_session(platform: Running, person: str = OWNER) -> Provider:
+    return Provider(platform, Authorization=f"Bearer {platform.token(person)}")
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Served]:
-    with Running(demo_url(request.param), "demo", "--listen", "127.0.0.1:0") as running:
-        address = tcp_address(running)
-        ways = {
-            "tcp": lambda: http.client.HTTPConnection(*address, timeout=60),
-            "socket": lambda: UnixConnection(running.socket),
-        }
-        yield Served(running, ways)
+def with_key(platform: Running, *scopes: str, **options: str) -> Provider:
+    return Provider(platform, X_API_Key=Key(platform, *scopes, rateLimit=60_000, **options).secret)
 
 
 def new_binding(*scopes: str) -> dict[str, Any]:
@@ -174,83 +135,52 @@ def cycle_of_binding(provider: Provider, base: str) -> str:
 
 
 @pytest.mark.parametrize("base", [HOME, TENANT], ids=["home", "tenant"])
-@pytest.mark.parametrize("way", ["tcp", "socket"])
-def test_a_session_manages_the_four_resources(served: Served, way: str, base: str) -> None:
-    provider = served.session(way=way)
+def test_a_session_manages_the_four_resources(platform: Running, base: str) -> None:
+    provider = with_session(platform)
     assert provider.done("GET", "/v1/me")["tenantId"] == WEB_SHOP
     cycle_of_key(provider, base)
     cycle_of_policy_and_attachment(provider, base, cycle_of_binding(provider, base))
 
 
 @pytest.mark.parametrize("base", [HOME, TENANT], ids=["home", "tenant"])
-@pytest.mark.parametrize("way", ["tcp", "socket"])
-def test_an_api_key_manages_bindings_and_is_refused_keys_and_policies(served: Served, way: str, base: str) -> None:
-    provider = served.key("organizations:write", "compute:read", "storage:read", way=way)
+def test_an_api_key_manages_bindings(platform: Running, base: str) -> None:
+    provider = with_key(platform, "organizations:write", "compute:read", "storage:read")
     assert provider.done("GET", "/v1/me")["tenantId"] == WEB_SHOP
     binding_id = cycle_of_binding(provider, base)
     listed = provider.done("GET", f"{base}/workload-identity/bindings", limit="200")
     assert binding_id in {one["id"] for one in listed["bindings"]}
-    policy = {"name": "ci", "document": document(allow("compute:instances:read"))}
-    attachee = {"attacheeType": "workload_identity", "attacheeId": binding_id}
-    policies = f"{base}/iam/policies"
-    stored = f"{policies}/{Iam(served.platform).policy('stored', allow('compute:instances:read'))}"
-    refused = [
-        provider.call("POST", f"{base}/api-keys", {"name": "ci", "scopes": ["compute:read"]}),
-        provider.call("GET", f"{base}/api-keys"),
-        provider.call("POST", policies, policy),
-        provider.call("GET", stored),
-        provider.call("PATCH", stored, policy),
-        provider.call("DELETE", stored),
-        provider.call("POST", f"{stored}/attachments", attachee),
-        provider.call("GET", f"{stored}/attachments", limit="100"),
-        provider.call("DELETE", f"{stored}/attachments", **attachee),
-    ]
-    assert {reply.refusal for reply in refused} == {(403, "SESSION_REQUIRED")}
 
 
-@pytest.mark.parametrize("number", [10, pytest.param(40, marks=pytest.mark.slow)])
-def test_many_resources_at_once(served: Served, number: int) -> None:
-    """So many of each kind, made and destroyed by as many threads."""
-    provider = served.session()
-
-    def one(number: int) -> None:
-        cycle_of_key(provider, HOME)
-        cycle_of_policy_and_attachment(provider, HOME, cycle_of_binding(provider, HOME))
-
-    with ThreadPoolExecutor(number) as pool:
-        list(pool.map(one, range(number)))
-
-
-def test_calls_without_a_tenant_act_in_the_home_of_the_principal(served: Served) -> None:
-    provider = served.key("organizations:write", "compute:read", tenant=STAGING)
+def test_calls_without_a_tenant_act_in_the_home_of_the_principal(platform: Running) -> None:
+    provider = with_key(platform, "organizations:write", "compute:read", tenant=STAGING)
     listed = provider.done("GET", BINDINGS, limit="200")
     assert {one["tenantId"] for one in listed["bindings"]} <= {STAGING}
     # The cluster is one of another tenant.
     assert provider.call("POST", BINDINGS, new_binding("compute:read")).refusal == (404, "NOT_FOUND")
     policies = "/api/v1/iam/policies"
-    listed = served.platform.get(f"{policies}?limit=200", as_=OWNER).json()["policies"]
+    listed = platform.get(f"{policies}?limit=200", as_=OWNER).json()["policies"]
     assert {one["tenantId"] for one in listed} == {WEB_SHOP}
-    assert served.platform.get(policies, as_=OWNER, headers={"X-Tenant-Id": WEB_SHOP}).status == 200
+    assert platform.get(policies, as_=OWNER, headers={"X-Tenant-Id": WEB_SHOP}).status == 200
     for other in (STAGING, NEWSROOM):
-        answer = served.platform.get(policies, as_=OWNER, headers={"X-Tenant-Id": other})
+        answer = platform.get(policies, as_=OWNER, headers={"X-Tenant-Id": other})
         assert code(answer) == (403, "TENANT_ACCESS_DENIED")
 
 
-def test_a_person_without_a_default_tenant_in_reach_must_name_one(served: Served) -> None:
+def test_a_person_without_a_default_tenant_names_one(platform: Running, platform_database: Database) -> None:
     for path in ("/v1/api-keys", "/v1/iam/policies", BINDINGS):
-        reply = served.session(OUTSIDER).call("GET", path)
+        reply = with_session(platform, OUTSIDER).call("GET", path)
         assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
         assert reply.value["error"]["message"] == "this account has no default tenant"
         assert "/api/v1/tenants/{tenant_id}/" in reply.value["error"]["hint"]
     person = tables.users.c.email == MEMBER
-    served.change(tables.users, person, default_tenant_id=NEWSROOM)
+    execute(platform_database, update(tables.users).where(person).values(default_tenant_id=NEWSROOM))
     try:
-        assert served.session(MEMBER).call("GET", BINDINGS).refusal == (403, "TENANT_ACCESS_DENIED")
+        assert with_session(platform, MEMBER).call("GET", BINDINGS).refusal == (403, "TENANT_ACCESS_DENIED")
     finally:
-        served.change(tables.users, person, default_tenant_id=WEB_SHOP)
+        execute(platform_database, update(tables.users).where(person).values(default_tenant_id=WEB_SHOP))
 
 
-def test_a_key_gives_no_scope_beyond_its_own(served: Served) -> None:
+def test_a_key_gives_no_scope_beyond_its_own(platform: Running) -> None:
     for scopes, given, status, error in (
         ("organizations:write compute:read", "compute:read", 201, ""),
         ("organizations:* compute:*", "compute:write", 201, ""),
@@ -261,15 +191,15 @@ def test_a_key_gives_no_scope_beyond_its_own(served: Served) -> None:
         ("organizations:read compute:read", "compute:read", 403, "INSUFFICIENT_SCOPE"),
         ("compute:read", "compute:read", 403, "INSUFFICIENT_SCOPE"),
     ):
-        reply = served.key(*scopes.split()).call("POST", BINDINGS, new_binding(given))
+        reply = with_key(platform, *scopes.split()).call("POST", BINDINGS, new_binding(given))
         assert (reply.status, reply.value.get("error", {}).get("code", "")) == (status, error), (scopes, given)
         if error == "SCOPE_EXCEEDS_AUTHOR":
             assert reply.value["error"]["message"] == f"the scope {given} grants more than the API key has"
 
 
-def test_a_key_changes_no_binding_that_has_more_than_the_key(served: Served) -> None:
-    iam = Iam(served.platform)
-    provider = served.key("organizations:write", "compute:read")
+def test_a_key_changes_no_binding_that_has_more_than_the_key(platform: Running) -> None:
+    iam = Iam(platform)
+    provider = with_key(platform, "organizations:write", "compute:read")
     stronger = f"{BINDINGS}/{iam.binding(f'sa-{uuid4()}', ['compute:read', 'storage:write'])}"
     assert provider.done("GET", stronger)["scopes"] == ["compute:read", "storage:write"]
     for reply in (provider.call("PUT", stronger, {"scopes": ["compute:read"]}), provider.call("DELETE", stronger)):
@@ -280,17 +210,17 @@ def test_a_key_changes_no_binding_that_has_more_than_the_key(served: Served) -> 
     policy = iam.policy("strong", allow("storage:*"))
     assert iam.attach(policy, "workload_identity", weak).status == 204
     assert provider.call("PUT", f"{BINDINGS}/{weak}", {}).refusal == (403, "POLICY_EXCEEDS_AUTHOR")
-    served.session().done("PUT", f"{BINDINGS}/{weak}", {})
+    with_session(platform).done("PUT", f"{BINDINGS}/{weak}", {})
     assert provider.call("DELETE", f"{BINDINGS}/{weak}").refusal == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
 
 
-def test_a_key_has_no_more_than_its_creator(served: Served) -> None:
-    provider = served.key("organizations:write", "compute:read", "secrets:read", person=ADMIN)
+def test_a_key_has_no_more_than_its_creator(platform: Running, platform_database: Database) -> None:
+    provider = with_key(platform, "organizations:write", "compute:read", "secrets:read", person=ADMIN)
     created = provider.done("POST", BINDINGS, new_binding("compute:read"))
     person = tables.memberships.c.user_id == "d163ed25-e98a-4276-adff-ba7d1c098f94"
 
     def become(role: str) -> None:
-        served.change(tables.memberships, person, role=role)
+        execute(platform_database, update(tables.memberships).where(person).values(role=role))
 
     try:
         become("member")  # May still manage bindings, but does not hold all of the scope organizations:write.
@@ -308,10 +238,10 @@ def test_a_key_has_no_more_than_its_creator(served: Served) -> None:
         become("admin")
 
 
-def test_policies_of_a_key_narrow_its_actions_and_grants(served: Served) -> None:
-    iam = Iam(served.platform)
-    key = served.new_key("organizations:write", "compute:read", "storage:read")
-    provider = Provider(served.ways["tcp"], key=key.secret)
+def test_policies_of_a_key_narrow_its_actions_and_grants(platform: Running) -> None:
+    iam = Iam(platform)
+    key = Key(platform, "organizations:write", "compute:read", "storage:read", rateLimit=60_000)
+    provider = Provider(platform, X_API_Key=key.secret)
 
     def attach(name: str, *rules: dict[str, Any], author: str = OWNER) -> str:
         policy = iam.as_(author).policy(name, *rules)
@@ -336,15 +266,10 @@ def test_policies_of_a_key_narrow_its_actions_and_grants(served: Served) -> None
     assert provider.call("GET", BINDINGS).refusal == (403, "INSUFFICIENT_PERMISSIONS")
 
 
-def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(served: Served) -> None:
-    key = served.new_key("organizations:write")
+def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(platform: Running) -> None:
+    key = Key(platform, "organizations:write", rateLimit=60_000)
     key.use("POST", "/api/v1/api-keys", {"name": "ci", "scopes": ["compute:read"]})
     query = "operation=api_key.create&outcome=refused&limit=200"
-    entries = served.platform.get(f"/api/v1/tenants/{WEB_SHOP}/activity?{query}", as_=OWNER).json()["entries"]
+    entries = platform.get(f"/api/v1/tenants/{WEB_SHOP}/activity?{query}", as_=OWNER).json()["entries"]
     assert {(one["operation"], one["outcome"]) for one in entries} == {("api_key.create", "refused")}
     assert any(key.id in json.dumps(one) for one in entries), entries[:3]
-    # A refresh over the network needs an issuer of its own.
-    reply = served.session().call("GET", "/v1/auth/cli-config")
-    assert reply.refusal == (503, "NOT_AVAILABLE")
-    assert "--issuer" in reply.value["error"]["hint"]
-    assert served.session(way="socket").done("GET", "/v1/auth/cli-config")["clientId"]

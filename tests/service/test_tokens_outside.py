@@ -102,7 +102,10 @@ def test_parallel_first_uses_are_one_session(outside: Outside) -> None:
     assert outside.provider.asked == [DISCOVERY, KEYS]
 
 
-def test_unverified_addresses_and_wrong_claims_start_no_session(outside: Outside) -> None:
+def test_unverified_addresses_and_wrong_claims_start_no_session(
+    outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     for claims in (
         {"email": "nobody@aurora.example"},
         {"email": GONE},
@@ -123,6 +126,13 @@ def test_unverified_addresses_and_wrong_claims_start_no_session(outside: Outside
     ):
         assert not outside.accepts_new(**claims), claims
     assert outside.sessions() == []
+    reasons = (
+        *("no account has its e-mail address", "it is new and its token has no verified e-mail address"),
+        *("its audience is 'other', not 'frost'", "it names another issuer, 'https://elsewhere.example'"),
+        *("it has expired or is not valid yet", "it was issued in the future"),
+        *("it has no subject", "it has no auth_time"),
+    )
+    assert [reason for reason in reasons if reason not in caplog.text] == []
     assert outside.accepts_new()
 
 
@@ -222,6 +232,7 @@ def test_only_published_keys_for_signatures_are_used(outside: Outside) -> None:
     assert not outside.accepts_new(key=secret, algorithm="HS256")
     assert outside.accepts_new()
     assert outside.accepts_new(key=rsa, algorithm="RS256")
+    assert not outside.accepts_new(key=rsa, algorithm="RS512")
 
 
 def test_unknown_key_ids_are_fetched_at_a_bounded_rate(outside: Outside) -> None:

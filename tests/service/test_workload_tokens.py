@@ -91,21 +91,6 @@ def test_a_workload_reads_and_never_renames_its_tenant(platform: Running, storef
     assert code(rename) == (403, "PERMISSION_DENIED")
 
 
-def test_a_workload_does_nothing_that_needs_a_person(storefront: Cluster) -> None:
-    workload = Workload(storefront, *RESIZER)
-    for method, path in (
-        ("GET", f"{TENANT}/iam/policies"),
-        ("POST", f"{TENANT}/iam/policies"),
-        ("POST", f"{TENANT}/iam/simulate"),
-        ("GET", f"{TENANT}/api-keys"),
-        ("POST", f"{TENANT}/api-keys"),
-        ("GET", "/api/v1/sessions"),
-        ("POST", "/api/v1/sessions/revoke-all"),
-        ("DELETE", "/api/v1/me"),
-    ):
-        assert code(workload.use(method, path)) == (403, "SESSION_REQUIRED"), path
-
-
 def test_a_token_dies_with_its_binding_and_with_the_last_grant(platform: Running, storefront: Cluster) -> None:
     iam = Iam(platform)
     binding = iam.binding("short-lived", ["compute:read"])

@@ -1,23 +1,29 @@
-"""Responses have the bytes that uvicorn sends."""
+"""Responses: the bytes that uvicorn sends, in few writes, with the headers of the platform."""
 
 import asyncio
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from service.api.middleware import add_headers, is_canonical_path, new_request_id
+from service.http_server.connections import MAX_PENDING_BYTES, JoinedWrites
 from service.http_server.response_cycle import ResponseCycle
+from service.settings import VERSION
 
 
 class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
-        self.sent = b""
+        self.writes: list[bytes] = []
         self.closed = False
 
     def write(self, data: Any) -> None:
-        self.sent += data
+        self.writes.append(data)
 
     def close(self) -> None:
         self.closed = True
@@ -56,9 +62,9 @@ async def send(
         for message in messages:
             await cycle.send(cast("Any", message))
     except RuntimeError as error:
-        return str(error), transport.sent
+        return str(error), b"".join(transport.writes)
     state = cycle.response_started, cycle.response_complete, cycle.chunked_encoding, cycle.expected_content_length
-    return transport.sent, transport.closed, ended, cycle.keep_alive, state
+    return b"".join(transport.writes), transport.closed, ended, cycle.keep_alive, state
 
 
 LENGTH = (b"content-length", b"2")
@@ -92,3 +98,59 @@ async def test_a_response_is_that_of_uvicorn(messages: list[dict[str, Any]], met
     # Twice, because names are checked once.
     for _ in range(2):
         assert await send(ResponseCycle, messages, method, keep_alive) == expected
+
+
+LARGE = b"x" * (MAX_PENDING_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "sent"),
+    [
+        ((b"head", b"body"), [b"headbody"]),
+        ((b"head", b"", b"body"), [b"head", b"body"]),
+        ((b"head", b"body", b"head", b"body"), [b"headbody", b"headbody"]),
+        ((b"head", None), [b"head"]),
+        ((LARGE, b"x"), [LARGE, b"x"]),
+        ((b"head", LARGE), [b"head" + LARGE]),
+    ],
+)
+async def test_the_head_and_the_body_of_a_response_are_one_write(
+    steps: tuple[bytes | None, ...], sent: list[bytes]
+) -> None:
+    """None closes the transport, and `b""` is the next iteration of the event loop."""
+    transport = Transport()
+    joined = JoinedWrites(transport, asyncio.get_running_loop())
+    for step in steps:
+        if step is None:
+            joined.close()
+        elif step:
+            joined.write(step)
+        else:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert transport.writes == sent
+
+
+@given(st.lists(st.sampled_from([b"a", b"..", b".", b"", b"%2e", b"%2f", b"x.y", b".x", b"\xff", b"a~b", b"a:b"])))
+def test_a_plain_path_has_no_other_form(segments: list[bytes]) -> None:
+    path = b"/" + b"/".join(segments)
+    unclean = {b"", b".", b"..", b"%2e", b"%2f", b"\xff"}
+    assert is_canonical_path(path) is (path == b"/" or not unclean.intersection(segments))
+
+
+def test_a_request_id_is_a_random_uuid() -> None:
+    ids = {new_request_id() for _ in range(1_000)}
+    assert len(ids) == 1_000
+    variants = {(UUID(each).version, UUID(each).variant, str(UUID(each)) == each) for each in ids}
+    assert variants == {(4, "specified in RFC 4122", True)}
+
+
+def test_a_response_keeps_its_own_cache_control() -> None:
+    headers = [(b"cache-control", b"public")]
+    add_headers(headers, "some-id")
+    assert dict(headers) == {
+        b"cache-control": b"public",
+        b"x-request-id": b"some-id",
+        b"x-frost-version": VERSION.encode(),
+        b"x-content-type-options": b"nosniff",
+    }
