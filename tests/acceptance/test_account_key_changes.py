@@ -5,7 +5,6 @@ import stat
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -16,30 +15,16 @@ from tests.acceptance.people import WEB_SHOP
 ROTATE = ("api-key", "rotate")
 
 
-def test_a_key_is_rotated_with_an_overlap(owner: Account) -> None:
-    key = Key(owner, "compute:read", "dns:*", more=("--description", "d", "--rate-limit", "30"))
-    document = owner.done(*ROTATE, key.id, "--overlap", "7d")
-    same = ("name", "description", "scopes", "rateLimit", "tenantId")
-    assert [document["apiKey"][member] for member in same] == [key.made[member] for member in same]
-    assert document["replaced"]["id"] == key.id
-    assert abs(instant(document["replaced"]["expiresAt"]) - days(7)) < timedelta(minutes=5)
-    for secret in (key.secret, document["key"]):
-        assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
-    key = Key(owner, "compute:read", more=("--expires", days(2).isoformat()))
-    document = owner.done(*ROTATE, key.id, "--overlap", "30d", "--expires", days(50).isoformat())
-    assert document["replaced"]["expiresAt"] == key.made["expiresAt"]
-    assert abs(instant(document["apiKey"]["expiresAt"]) - days(50)) < timedelta(minutes=5)
-
-
 def test_the_secret_of_a_rotated_key_is_the_last_line(owner: Account) -> None:
     key = Key(owner, "compute:read")
     group = owner.home.json("iam", "group", "create", "--name", "of a rotated key")["id"]
     owner.home.json("iam", "group", "member", "add", group, "--type", "api_key", "--id", key.id)
-    result = owner.run(*ROTATE, key.id)
+    result = owner.run(*ROTATE, key.id, "--overlap", "7d")
     *_, heading, secret = result.out.splitlines()
     assert "shown once" in heading
-    assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
-    assert f"the old key {key.id} works until {days(1).strftime('%Y-%m-%d')}" in result.err
+    for works in (key.secret, secret):
+        assert owner.home.request("GET", "/api/v1/me", key=works).status == 200
+    assert f"the old key {key.id} works until {days(7).strftime('%Y-%m-%d')}" in result.err
     assert "; the new one has its 1 group or policy" in result.err
 
 
@@ -105,14 +90,6 @@ def test_a_secret_that_cannot_be_written_is_reported_with_its_key(owner: Account
     assert f"frost account api-key delete {made}" in done.stderr
 
 
-def test_a_date_is_the_end_of_that_local_day(owner: Account) -> None:
-    day = days(100).date().isoformat()
-    result = owner.run(*CREATE, "compute:read", "--expires", day, "-o", "json", TZ="Pacific/Auckland")
-    local = instant(result.json()["apiKey"]["expiresAt"]).astimezone(ZoneInfo("Pacific/Auckland"))
-    assert local.strftime("%Y-%m-%d %H:%M:%S") == f"{day} 23:59:59"
-    assert f"the end of {day}" in result.err
-
-
 def test_a_late_expiry_is_refused_with_the_latest_date(owner: Account) -> None:
     far = days(3 * 365).date().isoformat()
     result = owner.run(*CREATE, "compute:read", "--expires", far, "-o", "json", TZ="Pacific/Auckland")
@@ -120,4 +97,5 @@ def test_a_late_expiry_is_refused_with_the_latest_date(owner: Account) -> None:
     latest = result.error()["message"].rpartition(" ")[2]
     next_day = (instant(f"{latest}T00:00:00+00:00") + timedelta(days=1)).date().isoformat()
     for day, code in ((latest, 0), (next_day, 2)):
-        assert owner.run(*CREATE, "compute:read", "--expires", day, TZ="Pacific/Auckland").code == code
+        result = owner.run(*CREATE, "compute:read", "--expires", day, "-o", "json", TZ="Pacific/Auckland")
+        assert (result.code, f"the end of {day}" in result.err) == (code, not code)

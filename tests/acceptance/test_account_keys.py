@@ -6,11 +6,6 @@ import pytest
 import yaml
 
 from tests.acceptance.account import CREATE, Account, Key
-from tests.acceptance.iam import KEYS
-from tests.acceptance.people import NOBODYS, OWNER, WEB_SHOP
-
-TERRAFORM = KEYS["terraform"]
-"""A key of the world that another person made."""
 
 
 def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
@@ -87,26 +82,6 @@ def test_scopes_are_listed_added_up_and_refused_with_the_nearest(owner: Account)
     result = owner.run(*CREATE, "compte:read", "-o", "json")
     assert (result.code, result.out, result.error()["code"]) == (2, "", "INVALID_SCOPE")
     assert "compute:read" in result.error()["message"]
-
-
-def test_own_keys_of_every_tenant_are_listed(owner: Account) -> None:
-    keys = owner.keys()
-    assert {one["tenantName"] for one in keys.values()} >= {"Web Shop", "Data Lake", "Newsroom"}
-    assert {one["creatorEmail"] for one in keys.values()} == {OWNER}
-    assert TERRAFORM not in keys
-    heads = owner.run("api-key", "list").out.splitlines()[0].split()
-    assert heads[:4] == ["NAME", "ID", "TENANT", "STATUS"]
-    here = owner.done("api-key", "list", "--tenant", WEB_SHOP)["items"]
-    assert {one["tenantId"] for one in here} == {WEB_SHOP}
-    owner.refused(4, "api-key", "list", "--tenant", NOBODYS)
-
-
-def test_the_key_of_another_person_is_not_found(owner: Account) -> None:
-    for word in ("get", "revoke", "delete", "rotate"):
-        for other in (TERRAFORM, NOBODYS):
-            assert owner.refused(5, "api-key", word, other) == (
-                f"frost: you have no API key {other}. List your keys: frost account api-key list\n"
-            )
 
 
 def test_a_refused_key_in_a_context_is_named_with_the_next_step(owner: Account) -> None:

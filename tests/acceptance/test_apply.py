@@ -1,45 +1,9 @@
 """Applying default tags to the resources that exist, from the command to the rows and back."""
 
-from typing import Any
-
 import pytest
 
 from tests.acceptance.people import DATA_LAKE, SANDBOX, STAGING
 from tests.acceptance.tagging import Tags
-
-
-def lacking(before: dict[str, Any], after: dict[str, Any], keys: set[str]) -> set[str]:
-    """Which resources got keys; each all that it lacked, none anything else."""
-    got = set()
-    for identifier, then in before.items():
-        now = after[identifier]
-        added = {key: now["tags"][key] for key in set(now["tags"]) - set(then["tags"])}
-        assert {key: value for key, value in now["tags"].items() if key in then["tags"]} == then["tags"]
-        assert set(added) in (set(), keys - set(then["tags"]))
-        if added:
-            got.add(identifier)
-        else:
-            assert now["updated_at"] == then["updated_at"]
-    return got
-
-
-def test_an_apply_adds_missing_tags_once_and_counts_them(tags: Tags) -> None:
-    tags.set("zone=north", "env=other")
-    before = tags.resources()
-    operation = tags.apply()
-    after = tags.resources()
-    result = operation["result"]
-    got = lacking(before, after, {"zone", "env"})
-    assert len(got) == result["summary"]["updated"] > 0
-    assert result["appliedTags"] == {"env": "other", "zone": "north"}
-    assert operation["operationId"] == f"apply-default-tags-{tags.tenant}"
-    for name in ("updated", "unchanged", "skipped", "failed"):
-        assert result["summary"][name] == sum(counts[name] for counts in result["byType"].values())
-    assert result["summary"]["skipped"] == len(result["skipped"]) or result["skippedTruncated"]
-    again = tags.apply()["result"]
-    assert again["summary"]["updated"] == 0
-    assert again["summary"]["failed"] == result["summary"]["failed"]
-    assert lacking(after, tags.resources(), {"zone", "env"}) == set()
 
 
 def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags: Tags) -> None:

@@ -1,7 +1,6 @@
 """Attachments of policies and their effect on real keys."""
 
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, allow, deny, text
-from tests.acceptance.people import WEB_SHOP
 
 ATTACH = ("policy", "attach")
 DETACH = ("policy", "detach")
@@ -32,16 +31,6 @@ def test_a_policy_is_attached_once_listed_and_detached(desk: Desk) -> None:
     assert desk.items("policy", "attachments", policy, "--type", "api_key", "--id", NO_ID) == []
     assert "--id" in desk.refused(2, "policy", "attachments", policy, "--type", "api_key")
     assert "--type" in desk.refused(2, "policy", "attachments", policy, "--id", group[3])
-
-
-def test_a_refused_key_gets_the_missing_permission(own_desk: Desk) -> None:
-    desk = own_desk
-    desk.attach(desk.policy(READ_TENANTS), "api_key", KEYS["terraform"])
-    desk.home.frost("--config", "key.yaml", "config", "set", "api_key", desk.home.world_key("terraform"))
-    assert desk.home.frost("--config", "key.yaml", "tenant", "list").code == 0
-    renamed = desk.home.frost("--config", "key.yaml", "tenant", "rename", WEB_SHOP, "--name", "Mine")
-    assert (renamed.code, renamed.out) == (4, "")
-    assert "organizations:tenants:update" in renamed.err
 
 
 def test_the_first_of_many_allowed_principals_are_listed_and_all_are_counted(own_desk: Desk) -> None:

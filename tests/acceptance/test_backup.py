@@ -68,23 +68,6 @@ def test_backup_and_restore_take_a_secret_file(demo: Home, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_on_an_empty_machine_a_copy_of_the_secret_verifies_the_seal(demo: Home, home: Home, tmp_path: Path) -> None:
-    demo.sign_in()
-    file, copy = tmp_path / "monday.tar", tmp_path / "copy.key"
-    assert demo.frost("platform", "backup", str(file)).code == 0
-    copy.write_bytes((demo.platform_dir / "secret.key").read_bytes())
-    other = tmp_path / "other.key"
-    other.write_bytes(b"0" * 32)
-    refused = home.frost("platform", "restore", str(file), "--yes", "--secret-file", str(other))
-    assert (refused.code, "seal" in refused.err) == (1, True), refused.err
-    done = home.frost("platform", "restore", str(file), "--yes", "--secret-file", copy.name, cwd=tmp_path)
-    assert done.code == 0, done.err
-    home.sign_in()
-    assert names(home) == names(demo)
-    assert home.json("platform", "status")["status"] == "running"
-
-
-@pytest.mark.slow
 def test_a_platform_served_with_flags_is_not_stopped_for_a_restore(demo: Home, tmp_path: Path) -> None:
     """The command cannot start it again with the same flags."""
     file, secret = tmp_path / "monday.tar", tmp_path / "shared.key"

@@ -41,15 +41,3 @@ def test_wide_adds_access_level_and_description(desk: Desk) -> None:
     assert row.split()[:2] == ["compute:instances:delete", "write"]
     assert desk.iam("catalog").out.splitlines()[0].split() == ["OPERATION"]
     assert {one["accessLevel"] for one in desk.items("catalog")} == {"read", "write", "list", "permission"}
-
-
-def test_20_000_operations_are_listed(own_desk: Desk) -> None:
-    assert own_desk.home.frost("platform", "stop").code == 0
-    have, last = own_desk.sql("SELECT count(*), max(position) FROM catalogue_operations")[0]
-    own_desk.sql(
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO catalogue_operations"
-        " SELECT ? + i, 'filler:thing-' || (i / 20) || ':act-' || i, 'read', 'Filler' FROM n",
-        20_000 - have,
-        last,
-    )
-    assert len(names(own_desk)) == 20_000

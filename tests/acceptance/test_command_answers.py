@@ -16,7 +16,6 @@ from tests.service.planned import until
 from tests.terminal import Program
 
 GROUP = "142c8364-7806-4577-93e7-83e7eb04b39b"
-FORMAT_CHARACTERS = ("\u202e", "\u200b", "\u2066", "\ufeff", "\u00ad", "\u2028")
 
 
 def answer_login(home: Home, answer: bytes) -> tuple[int, str]:
@@ -95,7 +94,7 @@ def test_wide_adds_facts_of_a_key_and_of_the_profile(owner: Account) -> None:
         assert len(wide.splitlines()) > len(table.splitlines())
 
 
-@pytest.mark.parametrize("name", [*(f"a{one}b" for one in FORMAT_CHARACTERS), "unassigned \u0378"])
+@pytest.mark.parametrize("name", ["a\u202eb", "unassigned \u0378"])
 def test_an_invalid_name_is_refused_by_its_flag(desk: Desk, name: str) -> None:
     """The last name is refused by the platform only."""
     for words in (

@@ -21,15 +21,6 @@ def test_a_set_is_printed_a_tag_a_line_sorted_or_as_one_flat_map(tags: Tags) -> 
     assert tags.run("default-tags", "get", "-o", "json").out == "{}\n"
 
 
-def test_the_whole_set_is_replaced_however_its_tags_are_given(tags: Tags) -> None:
-    for words in (["--tag", "env=prod", "--tag", "team=a"], ["--tag", "env=prod,team=a"], ["--tag=team=a,env=prod"]):
-        tags.set("before=1")
-        tags.done("default-tags", "set", *words)
-        assert tags.stored() == {"env": "prod", "team": "a"}
-    tags.done("default-tags", "set", "--tag", "a=")
-    assert tags.stored() == {"a": ""}
-
-
 def test_a_merge_keeps_the_rest_and_lists_the_changes_and_a_dry_run_writes_nothing(tags: Tags) -> None:
     tags.set("a=0", "b=2")
     result = tags.run("default-tags", "set", "--tag", "a=1,c=3", "--merge")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from client import __version__
-from tests.acceptance.people import OWNER, WEB_SHOP
+from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
 from tests.terminal import screens
 
@@ -119,8 +119,3 @@ def test_before_a_request_no_platform_and_no_session_is_started(home: Home) -> N
     assert home.frost("--version").out.split()[-1] == __version__
     assert home.platform_pid() is None
     assert not home.config.exists()
-
-
-def test_whoami_names_the_credential(shared: Home) -> None:
-    record = shared.json("whoami")
-    assert (record["email"], record["credential"]["kind"]) == (OWNER, "session")

@@ -22,11 +22,6 @@ def groups(desk: Desk) -> list[str]:
     return made
 
 
-def page(desk: Desk, *words: str, tenant: str = DATA_LAKE) -> tuple[list[str], str]:
-    result = desk.done("group", "list", *words, "--tenant", tenant)
-    return [one["id"] for one in result["items"]], result["nextCursor"]
-
-
 @pytest.mark.parametrize("words", LISTS)
 def test_the_four_paged_lists_take_limit_cursor_and_all(desk: Desk, words: str) -> None:
     thing = desk.group() if "member" in words else desk.policy(READ_TENANTS) if "attach" in words else ""
@@ -45,24 +40,6 @@ def test_the_four_paged_lists_take_limit_cursor_and_all(desk: Desk, words: str) 
     everything = desk.done(*listing, "--all", "--limit", "2")
     assert everything["items"][:2] == first["items"] + second["items"]
     assert everything["nextCursor"] == ""
-
-
-def test_page_by_page_and_all_at_once_are_the_same_items_in_the_same_order(desk: Desk, groups: list[str]) -> None:
-    pages, cursors = [], [""]
-    while len(pages) < 3:
-        items, cursor = page(desk, "--limit", "10", *(("--cursor", cursors[-1]) if cursors[-1] else ()))
-        pages.append(items)
-        cursors.append(cursor)
-    assert ([len(items) for items in pages], cursors[3]) == ([10, 10, 5], "")
-    assert [item for items in pages for item in items] == groups
-    assert page(desk, "--all") == page(desk, "--all", "--limit", "10") == (groups, "")
-    assert page(desk, "--all", "--cursor", cursors[1]) == (groups[10:], "")
-    log = desk.home.frost("iam", "group", "list", "--all", "--limit", "10", "--tenant", DATA_LAKE, "-d").err
-    assert log.count(f"GET /api/v1/tenants/{DATA_LAKE}/iam/groups 200") == 3
-    for number in range(52):
-        desk.raw("POST", "/iam/groups", {"name": f"many {number}"})
-    assert len(desk.items("group", "list")) == 50
-    assert len(desk.items("group", "list", "--limit", "200")) > 52
 
 
 @pytest.mark.parametrize("by_flag", [True, False])

@@ -35,16 +35,6 @@ def asking(demo_platform: Path) -> Iterator[Asking]:
         yield Asking(home)
 
 
-def test_use_counts_existing_and_building_resources(asking: Asking) -> None:
-    quotas = {one["resourceType"]: one for one in asking.items("quota")}
-    instances = asking.resources("instance")
-    assert quotas["instance"]["used"] == len(instances)
-    assert quotas["instance"]["creating"] == sum(one["state"] == "building" for one in instances.values())
-    assert {one["unit"] for one in quotas.values()} == {"count", "gb", "mb"}
-    (line,) = [line.split()[:3] for line in asking.run("quota").out.splitlines() if line.startswith("instance ")]
-    assert line == ["instance", str(quotas["instance"]["used"]), str(quotas["instance"]["limit"])]
-
-
 def test_a_key_sees_its_own_tenant_and_not_the_organization(asking: Asking) -> None:
     key = ("--config", asking.key_file("backup-runner"))
     assert asking.run("quota", *key).code == 0

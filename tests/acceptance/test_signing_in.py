@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.acceptance.people import AURORA, DATA_LAKE, MEMBER, NEWSROOM, OWNER, WEB_SHOP, listed
+from tests.acceptance.people import DATA_LAKE, MEMBER, NEWSROOM, WEB_SHOP, listed
 from tests.homes import Home
 
 
@@ -25,14 +25,13 @@ def test_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [[], ["--context", "local"]])
-def test_logout_without_the_platform_warns_of_the_open_session(demo: Home, words: list[str]) -> None:
+def test_logout_without_the_platform_warns_of_the_open_session(demo: Home) -> None:
     demo.sign_in()
     # One that is not started on demand.
     text = demo.config.read_text()
     assert text.count("  local:\n") == 1
     demo.config.write_text(text.replace("  local:\n", "  local:\n    api_endpoint: http://127.0.0.1:9/api\n"))
-    result = demo.frost("logout", *words)
+    result = demo.frost("logout")
     assert result.code == 0
     assert "the platform could not end the session" in result.err
     assert "stays valid there until it expires" in result.err
@@ -61,18 +60,3 @@ def test_a_key_in_the_config_is_bound_to_its_tenant(demo: Home) -> None:
     record = demo.json("whoami")
     assert "api_key" in json.dumps(record)
     assert secret not in json.dumps(record)
-
-
-@pytest.mark.slow
-def test_platform_status_stop_and_reset(demo: Home) -> None:
-    demo.start()
-    status = demo.json("platform", "status")
-    assert status["world"] == "demo"
-    assert status["pid"] == demo.platform_pid()
-    assert demo.frost("platform", "stop").code == 0
-    assert demo.platform_pid() is None
-    demo.frost("tenant", "create", "--name", "Short Lived", "--organization", AURORA)
-    assert demo.frost("platform", "reset").code == 2
-    assert demo.frost("platform", "reset", "--yes").code == 0
-    assert "Short Lived" not in [item["displayName"] for item in listed(demo, "--all")]
-    assert demo.json("whoami")["email"] == OWNER
