@@ -16,12 +16,12 @@ def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
     assert secret not in "".join(table) + result.err
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
     # Quiet, the secret is alone and can be piped.
-    made = owner.run("-q", *CREATE, "compute:read")
-    me = owner.home.request("GET", "/api/v1/me", key=made.out.strip())
+    quiet = owner.run("-q", *CREATE, "compute:read")
+    me = owner.home.request("GET", "/api/v1/me", key=quiet.out.strip())
     rotated = owner.run("api-key", "rotate", me.json()["credential"]["id"], "-q")
-    for quiet in (made, rotated):
-        secret, *more = quiet.out.splitlines()
-        assert (quiet.code, quiet.err, more) == (0, "", [])
+    for result in (quiet, rotated):
+        secret, *more = result.out.splitlines()
+        assert (result.code, result.err, more) == (0, "", [])
         assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
     for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
         result = owner.run(*CREATE, "compute:read", "-o", form, "-q")

@@ -1,6 +1,5 @@
 """Global flags and conventions, through the real command on the real platform."""
 
-import re
 from collections.abc import Sequence
 
 import pytest
@@ -24,16 +23,6 @@ READS = (
     "config get-contexts",
     "platform status",
 )
-
-
-def test_help_lists_the_global_flags_and_starts_nothing(home: Home) -> None:
-    for words in ("", "iam group member", "platform operations cancel"):
-        for flag in ("--help", "-h"):
-            result = home.frost(*words.split(), flag)
-            assert (result.code, result.err) == (0, "")
-            for name in ("--config", "--debug", "--no-color", "--output", "--quiet", "--tenant", "--help"):
-                assert name in result.out, name
-    assert not (home.path / ".cli").exists()
 
 
 def test_config_names_the_only_file_that_is_read(home: Home) -> None:
@@ -61,20 +50,6 @@ def test_a_tenant_name_is_refused_before_the_screens_open(home: Home, arguments:
     with screens(home, *arguments, FROST_TENANT=variable) as program:
         assert program.wait_end() == 2
         assert "alpha" in program.text
-
-
-def test_debug_writes_to_standard_error_and_no_secret(demo: Home) -> None:
-    token = demo.sign_in()
-    plain = demo.frost("tenant", "list", "--all", "-o", "json")
-    traced = demo.frost("--debug", "tenant", "list", "--all", "-o", "json")
-    assert traced.out == plain.out
-    assert re.search(r"GET /api/v1/tenants\S* .*200.*ms.*[0-9a-f-]{8,}", traced.err), traced.err
-    document = yaml.safe_load(demo.config.read_text())
-    refresh = document["contexts"][document["current_context"]]["credentials"]["refresh_token"]
-    results = [demo.frost("-d", *words.split()) for words in ("tenant list --all", "login", "whoami", "logout")]
-    printed = "".join(result.out + result.err for result in results)
-    assert "GET /api/" in printed
-    assert not [secret for secret in (token, refresh, token.split(".")[2]) if secret in printed]
 
 
 @pytest.mark.parametrize("words", READS)

@@ -3,29 +3,13 @@
 import pytest
 
 from tests.acceptance.iam import KEYS, Desk
-from tests.terminal import Program, policy_editor
+from tests.terminal import policy_editor
 
 pytestmark = pytest.mark.slow
 
 READERS = "\x1b[B" * 6 + "\x1b[F" + "\x1b[D" * 3
 """From the top of the first template to the end of its last operation."""
 DELETES = "compute:instances:delete"
-
-
-def ask_to_delete(program: Program) -> None:
-    """The request of the form: may instances be deleted. Then back to the text."""
-    program.press("f3", "ctrl+u")
-    program.write(DELETES.encode())
-    program.wait_for("× DENIED")
-    program.press("escape")
-
-
-def let_it_delete(program: Program) -> None:
-    """The last operation of the text, typed anew."""
-    program.write(READERS.encode())
-    program.press(*["backspace"] * 4)
-    program.write(b"delete")
-    program.wait_for("✓ ALLOWED")
 
 
 def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk: Desk) -> None:
@@ -36,8 +20,15 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
         desk.add(group, "api_key", KEYS[key])
     assert desk.access("api_key", KEYS["terraform"])["storage:buckets:list"] == "allowed"
     with policy_editor(desk.home, "n") as program:
-        ask_to_delete(program)
-        let_it_delete(program)
+        # The request of the form: instances may not be deleted. Then the last operation of the text is changed.
+        program.press("f3", "ctrl+u")
+        program.write(DELETES.encode())
+        program.wait_for("× DENIED")
+        program.press("escape")
+        program.write(READERS.encode())
+        program.press(*["backspace"] * 4)
+        program.write(b"delete")
+        program.wait_for("✓ ALLOWED")
         program.wait_for("✓ within your permissions")
         program.press("ctrl+s")
         program.wait_for("Save a new policy")

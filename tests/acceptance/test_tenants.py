@@ -88,13 +88,6 @@ def test_renaming_needs_an_id(shared: Home) -> None:
     assert [item["displayName"] for item in listed(shared, "--all") if item["id"] == WEB_SHOP] == ["Web Shop"]
 
 
-def test_current_names_the_tenant_and_its_source(shared: Home) -> None:
-    record = shared.frost("tenant", "current", "-o", "json").json()
-    assert (record["id"], record["source"]) == (WEB_SHOP, "default")
-    table = shared.frost("tenant", "current").out
-    assert all(text in table for text in ("Web Shop", "default"))
-
-
 def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
     demo.sign_in(MEMBER)
     for words, code in ((["tenant", "use"], 5), (["tenant", "current", "--tenant"], 4)):

@@ -106,22 +106,13 @@ def sent(iam: Iam, text: str) -> list[Any]:
 RULE = '{"access":"allow","operations":["compute:instances:read"],"targets":["*"]%s}'
 WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
 
-
-EQUALS, IN_RANGE = ',"constraints":{"equals":{%s}}', ',"constraints":{"ipInRange":{"frn:sourceIp":[%s]}}'
 BROKEN = {
     "is duplicated": WHOLE.replace('"allow"', '"deny","access":"allow"') % "",
-    "NaN is not JSON": WHOLE % (EQUALS % '"frn:region":NaN'),
-    "Infinity": WHOLE % (EQUALS % '"frn:region":Infinity'),
+    "NaN is not JSON": WHOLE % ',"constraints":{"equals":{"frn:region":NaN}}',
     "nested deeper than 16": "[" * 100_000 + "]" * 100_000,
-    "deeper than 16": "[" * 17 + "]" * 17,
     "more than 100 characters": '{"schemaVersion":' + "9" * 5_000 + "}",
     "half a surrogate pair": WHOLE % ',"name":"\\ud800"',
     "unknown operator": WHOLE % ',"constraints":{"Equals":{"frn:region":"x"}}',
-    "unknown key": WHOLE % (EQUALS % '"frn:region ":"x"'),
-    "at least one": WHOLE % (IN_RANGE % ""),
-    "host bits": WHOLE % (IN_RANGE % '"203.0.113.5/24"'),
-    "does not start with": WHOLE % (IN_RANGE % '"010.0.0.1/32"'),
-    "too many": '{"schemaVersion":"1","rules":[' + ",".join([RULE % ""] * 501) + "]}",
     "4096": WHOLE.replace('"compute:instances:read"', ",".join(['"compute:*"'] * 10_000)) % "",
     "longer than 262144 bytes": (WHOLE % "").replace(":[", ":[" + " " * 256 * 1024, 1),
 }
