@@ -212,16 +212,6 @@ def key(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     inside.close()
 
 
-@pytest.mark.parametrize("minutes", [1, 29])
-def test_a_clock_set_back_does_not_extend_a_key(key: StoredKey, minutes: int) -> None:
-    assert not key.is_refused()
-    key.wall.forward(minutes=minutes)
-    key.wall.instant -= timedelta(hours=1)
-    assert not key.is_refused()
-    key.wall.forward(minutes=31 - minutes)
-    assert key.is_refused()
-
-
 def test_a_clock_set_back_an_hour_brings_no_key_back_to_life(key: StoredKey) -> None:
     key.wall.forward(minutes=31)
     assert key.is_refused()
