@@ -84,16 +84,6 @@ def test_on_a_terminal_a_key_is_ended_after_a_question(owner: Account, word: str
     assert "[y/N]" not in program.text
 
 
-def test_wide_adds_facts_of_a_key_and_of_the_profile(owner: Account) -> None:
-    for words, more in (
-        (("api-key", "get", Key(owner, "compute:read").id), "creator"),
-        (("profile",), "credential id"),
-    ):
-        table, wide = owner.run(*words).out, owner.run(*words, "-o", "wide").out
-        assert (more in table, more in wide) == (False, True)
-        assert len(wide.splitlines()) > len(table.splitlines())
-
-
 @pytest.mark.parametrize("name", ["a\u202eb", "unassigned \u0378"])
 def test_an_invalid_name_is_refused_by_its_flag(desk: Desk, name: str) -> None:
     """The last name is refused by the platform only."""

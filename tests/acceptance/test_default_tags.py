@@ -1,10 +1,16 @@
-"""Default tags, from the command to the database and back."""
+"""Default tags, their applies and the undo of both."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 import yaml
 
-from tests.acceptance.people import ADMIN, MEMBER, OWNER
-from tests.acceptance.tagging import Tags
+from tests.acceptance.people import ADMIN, DATA_LAKE, MEMBER, OWNER, SANDBOX, STAGING
+from tests.acceptance.shell import signed_in
+from tests.acceptance.tagging import Tags, flat
 from tests.homes import Home
+from tests.terminal import screens
 
 STORED = {"cost-center": "eu.team:42", "env": "prod", "owner": "owner@aurora.example", "team": "storefront"}
 
@@ -94,3 +100,104 @@ def test_a_member_reads_default_tags_and_may_not_change_them(demo: Home) -> None
     refused = mine.refused(4, "default-tags", "apply", "--yes")
     assert "must be an owner or admin" in refused
     assert "Ask an owner or admin" in refused
+
+
+def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags: Tags) -> None:
+    tags.set("plain=1")
+    result = tags.run("default-tags", "apply", "--yes")
+    assert result.code == 0
+    heads = ("TYPE", "UPDATED", "UNCHANGED", "SKIPPED", "FAILED", "EXAMINED", "total", "failed:", "skipped:")
+    reasons = ("invalid_state", "backend_unavailable", "platform_managed", "boot_volume", "instance_snapshot")
+    assert [word for word in (*heads, *reasons, "container_registry") if word not in result.out] == []
+    assert "WOULD CHANGE" in tags.run("default-tags", "apply", "--preview").out
+    assert "failed" in result.err
+    assert "\r" not in result.err + result.out  # progress on a terminal only
+    data_lake = Tags(tags.home, DATA_LAKE)
+    assert "--yes" in data_lake.refused(2, "default-tags", "apply")
+    data_lake.set()
+    result = data_lake.run("default-tags", "apply", "--yes")
+    assert (result.code, result.out, "nothing to apply" in result.err) == (0, "", True)
+    assert data_lake.runs() == []
+
+
+@pytest.mark.slow
+def test_the_question_shows_the_changes_and_defaults_to_no(tags: Tags) -> None:
+    tags.set("asked=1")
+    runs = len(tags.runs())
+    for typed in ("", "n"):
+        ended, shown = tags.answered(typed, "[y/N]", "default-tags", "apply")
+        assert ended == 1
+    assert "would change" in shown
+    assert "boot volume" in shown
+    assert "would fail" in shown
+    assert " failed" not in shown
+    assert len(tags.runs()) == runs
+    ended, shown = tags.answered("y", "[y/N]", "default-tags", "apply")
+    assert ended == 0
+    assert len(tags.runs()) == runs + 1 or len(tags.runs()) == 10
+
+
+def test_an_undo_removes_tags_unchanged_since_the_apply(tags: Tags) -> None:
+    staging = Tags(tags.home, STAGING)
+    staging.set("undone=1")
+    before = staging.resources()
+    run = staging.apply()
+    changed = next(
+        identifier
+        for identifier, one in staging.resources("bucket").items()
+        if "undone" in one["tags"] and "undone" not in before[identifier]["tags"]
+    )
+    body = {"tags": {**staging.resources()[changed]["tags"], "undone": "2"}}
+    assert staging.raw("PATCH", f"/resources/bucket/{changed}", body).status in (200, 204)
+    assert "--yes" in staging.refused(2, "default-tags", "undo", run["runId"])
+    foreseen = staging.done("default-tags", "undo", run["runId"], "--preview")
+    assert foreseen["summary"]["updated"] == run["result"]["summary"]["updated"] - 1
+    undone = staging.done("default-tags", "undo", run["runId"], "--yes")
+    assert undone["operationId"].startswith("undo-default-tags-")
+    assert undone["result"]["summary"] == foreseen["summary"]
+    after = staging.resources()
+    assert after[changed]["tags"]["undone"] == "2"
+    assert all(after[one]["tags"] == before[one]["tags"] for one in before if one != changed)
+    assert staging.run("default-tags", "undo", run["runId"], "--yes").code == 6
+    for way in ("--yes", "--preview"):
+        unknown = staging.refused(5, "default-tags", "undo", SANDBOX, way)
+        assert SANDBOX in unknown
+        assert "frost tenant default-tags history" in unknown
+    listed = {one["runId"]: one for one in staging.runs()}
+    assert listed[run["runId"]]["undoneBy"] == undone["runId"]
+    assert "apply (undone)" in staging.run("default-tags", "history").out
+
+
+@pytest.fixture
+def paused(demo_platform: Path) -> Iterator[Tags]:
+    """Applies that wait ten minutes after their first portion."""
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="600") as home:
+        tags = Tags(home)
+        tags.set("a=1")
+        yield tags
+
+
+def test_a_waiting_apply_reports_that_it_was_cancelled_and_exits_with_1(paused: Tags) -> None:
+    program = paused.on_terminal("default-tags", "apply", "--yes", columns=200)
+    program.wait_for("apply started")
+    listed = paused.home.json("platform", "operations")["items"]
+    (run,) = [one for one in listed if one["kind"] == "apply_default_tags" and one["status"] in ("pending", "running")]
+    done = paused.home.frost("platform", "operations", "cancel", run["operationId"])
+    assert done.code == 0, done
+    assert run["runId"] in done.err + done.out
+    assert program.wait_end() == 1
+    shown = flat(program.text)
+    assert f"operation {run['operationId']} cancelled [cancelled]: cancelled by an operator of the platform" in shown
+    assert "Traceback" not in shown
+    assert paused.runs()[0]["status"] == "cancelled"
+    assert "cancelled" in paused.home.frost("platform", "operations").out
+    again = paused.home.frost("platform", "operations", "cancel", run["runId"])
+    assert again.code == 6
+    assert "already" in again.err
+    unknown = paused.home.frost("platform", "operations", "cancel", "no-such")
+    assert (unknown.code, "operation no-such not found" in unknown.err) == (5, True), unknown.err
+    with screens(paused.home) as program:
+        program.wait_for("Web Shop")
+        program.write(b":default-tags.runs\r")
+        program.wait_for("Applies in Web Shop")
+        program.wait_for("cancelled")

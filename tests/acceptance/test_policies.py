@@ -1,9 +1,12 @@
-"""Policies, from the command line."""
+"""Policies and the catalogue of operations."""
 
 import json
 
-from tests.acceptance.iam import NO_ID, READ_TENANTS, Desk, allow, deny, text
+import pytest
+
+from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, deny, text
 from tests.acceptance.people import OWNER, VIEWER
+from tests.terminal import policy_editor
 
 CREATE = ("policy", "create", "--name", "p", "--document")
 
@@ -151,3 +154,94 @@ def test_former_documents_are_shown_compared_and_taken_back(desk: Desk) -> None:
     assert desk.items("policy", "history", made)[0]["rolledBackTo"] == 1
     assert "no version 9" in desk.refused(5, "policy", "diff", made, "--from", "9")
     assert "first" in desk.refused(2, "policy", "diff", desk.policy(READ_TENANTS))
+
+
+READERS = "\x1b[B" * 6 + "\x1b[F" + "\x1b[D" * 3
+"""From the top of the first template to the end of its last operation."""
+DELETES = "compute:instances:delete"
+
+
+@pytest.mark.slow
+def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk: Desk) -> None:
+    """Write, try, attach and correct a policy in the screens."""
+    desk = own_desk
+    group = desk.group("night watch")
+    for key in ("terraform", "tenant-reader"):
+        desk.add(group, "api_key", KEYS[key])
+    assert desk.access("api_key", KEYS["terraform"])["storage:buckets:list"] == "allowed"
+    with policy_editor(desk.home, "n") as program:
+        # The request of the form: instances may not be deleted. Then the last operation of the text is changed.
+        program.press("f3", "ctrl+u")
+        program.write(DELETES.encode())
+        program.wait_for("× DENIED")
+        program.press("escape")
+        program.write(READERS.encode())
+        program.press(*["backspace"] * 4)
+        program.write(b"delete")
+        program.wait_for("✓ ALLOWED")
+        program.wait_for("✓ within your permissions")
+        program.press("ctrl+s")
+        program.wait_for("Save a new policy")
+        program.press(*"removal", "enter")
+        program.wait_for("Saved as version 1")
+        program.press("ctrl+g")
+        program.wait_for("none, so the policy has no effect")
+        program.press("a")
+        program.wait_for("Attach removal to")
+        program.write(b"night watch")
+        program.wait_for("night watch  ")
+        program.until_quiet(0.3, 3)
+        program.press("enter")
+        program.wait_for("terraform")
+        program.wait_for("the first policy limits scopes")
+        program.agree("Attach policy?")
+        program.wait_for("Attached removal to night watch (group)")
+        program.press("q")
+        program.wait_end()
+    given = desk.done("access", "api_key", KEYS["terraform"])["operations"]
+    assert {one["operation"] for one in given} >= {DELETES, "compute:instances:read"}
+    assert {one["operation"].split(":")[0] for one in given} == {"compute"}
+    table = desk.iam("access", "api_key", KEYS["terraform"], "-o", "wide").out
+    for word in ("night watch", "removal", "read-compute"):
+        assert word in table
+    assert desk.done("access", "api_key", KEYS["tenant-reader"])["operations"] == []
+
+
+def names(desk: Desk, *words: str) -> list[str]:
+    return [one["name"] for one in desk.items("catalog", *words)]
+
+
+def test_the_filter_is_a_plain_text_anywhere_in_any_case(desk: Desk) -> None:
+    everything = names(desk)
+    for part in ("instance", "compute", ":delete", "e:i", "INSTANCE", "Compute:I"):
+        matches = names(desk, "--filter", part)
+        assert matches == [name for name in everything if part.lower() in name]
+        assert 0 < len(matches) < len(everything)
+    assert names(desk, "--filter", "") == everything
+    for wildcard in ("*", ".", "%", "_x_", "instances.read", "["):
+        assert names(desk, "--filter", wildcard) == []
+    shown = desk.iam("catalog", "--filter", "*")
+    assert (shown.code, shown.err) == (0, "no operations\n")
+
+
+def test_a_newer_platform_lists_every_operation_that_an_older_one_did(own_desk: Desk) -> None:
+    """The newer one adds operations of its own and does not know one that the data has."""
+    newest = names(own_desk)
+    assert own_desk.home.frost("platform", "stop").code == 0
+    own_desk.sql("DELETE FROM catalogue_operations WHERE position > 500")
+    own_desk.sql("INSERT INTO catalogue_operations VALUES (501, 'telegraph:wires:send', 'write', 'Of old')")
+    own_desk.sql("UPDATE platform_state SET value = 'that of an older version' WHERE name = 'catalogue'")
+    earlier = {name for (name,) in own_desk.sql("SELECT name FROM catalogue_operations")}
+    assert len(earlier) == 501
+    listed = set(names(own_desk))
+    assert earlier <= listed
+    assert listed == {*newest, "telegraph:wires:send"}
+    assert own_desk.policy(allow("telegraph:wires:send"))
+
+
+def test_wide_adds_access_level_and_description(desk: Desk) -> None:
+    heads, row = desk.iam("catalog", "--filter", "compute:instances:delete", "-o", "wide").out.splitlines()
+    assert heads.split() == ["OPERATION", "ACCESS", "DESCRIPTION"]
+    assert row.split()[:2] == ["compute:instances:delete", "write"]
+    assert desk.iam("catalog").out.splitlines()[0].split() == ["OPERATION"]
+    assert {one["accessLevel"] for one in desk.items("catalog")} == {"read", "write", "list", "permission"}
