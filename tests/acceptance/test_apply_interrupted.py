@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def slow(demo_platform: Path) -> Iterator[Tags]:
-    """Applies that take some seconds."""
     with signed_in(demo_platform, **SLOW) as home:
         tags = Tags(home)
         tags.set("a=1")

@@ -231,7 +231,6 @@ COMPUTE_ALL = "42a68fec-c75a-43c4-8d0d-866b16519537"
 
 
 def printed(home: Home, columns: int, *words: str) -> str:
-    """What a command writes to a terminal of so many columns."""
     program = Program(
         [sys.executable, "-m", "tui", *words, "--no-color"], columns, 60, env=home.environment(), inherit=False
     )

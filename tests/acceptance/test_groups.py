@@ -155,7 +155,6 @@ BACK = "last policy removed: limited only by scopes and creator's permissions"
 
 
 def effects(desk: Desk, *words: str) -> str:
-    """The effects that a dry run lists."""
     result = desk.iam(*words, "--dry-run")
     assert (result.code, result.err) == (0, "nothing was changed: this is a dry run\n"), result
     return result.out

@@ -30,8 +30,6 @@ ASYNC = {"quotas.load"}
 
 
 class Row(NamedTuple):
-    """A command and where else it is."""
-
     whose: str
     command: str
     screen: str
@@ -55,7 +53,6 @@ WEB = "web"
 
 
 def additions() -> set[str]:
-    """Return the commands that the compatibility page lists as additions."""
     page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
     return set(re.findall(r"^- `frost ([a-z -]+)`$", page, re.MULTILINE))
 

@@ -12,7 +12,6 @@ CREATE = ("policy", "create", "--name", "p", "--document")
 
 
 def file(desk: Desk, content: str | bytes, name: str = "policy.json") -> str:
-    """`@file` with this content."""
     path = desk.home.path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return f"@{name}"
@@ -163,7 +162,6 @@ DELETES = "compute:instances:delete"
 
 @pytest.mark.slow
 def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk: Desk) -> None:
-    """Write, try, attach and correct a policy in the screens."""
     desk = own_desk
     group = desk.group("night watch")
     for key in ("terraform", "tenant-reader"):

@@ -61,7 +61,6 @@ def parse(words: list[str]) -> click.Command:
 
 
 def render() -> str:
-    """Return the reference as Markdown."""
     register_web()
     parts = ["## Flags of every command", _flags(GLOBAL_FLAGS, click.Context(root))]
     for entry in entries():
@@ -108,5 +107,4 @@ def _plain(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return text for a cell of a table, on one line."""
     return _plain(" ".join(text.split())).replace("|", ESCAPED_BAR)

@@ -59,7 +59,6 @@ account session revoke-all
 
 
 def stored_secrets(home: Home) -> set[str]:
-    """The secrets that a home's commands use now."""
     contexts = yaml.safe_load(home.config.read_text()).get("contexts") or {}
     held = [context.get("credentials") or {} for context in contexts.values()]
     return {str(one[name]) for one in held for name in ("access_token", "refresh_token", "api_key") if one.get(name)}

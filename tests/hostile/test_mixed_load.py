@@ -75,7 +75,6 @@ def permitted(connection: Connection, key_id: str, question: AccessRequest) -> b
 
 
 def grants(connection: Connection) -> str:
-    """All that a decision rests on."""
     parts = []
     for table, columns in (
         (tables.policies, ("id", "version", "authored_by")),
@@ -91,8 +90,6 @@ def grants(connection: Connection) -> str:
 
 @dataclass
 class Load:
-    """What goes on, and what was found."""
-
     platform: Running
     ends: float
     database: Database = field(init=False)
@@ -114,7 +111,6 @@ class Load:
         return compared > SEEN and sum(count for status, count in [*self.changes.items()] if status < 300) > CHANGED
 
     def change(self, seed: int, person: str, keys: list[Key]) -> None:
-        """Policies and groups made, filled, edited and deleted by one person."""
         chance, iam = random.Random(seed), Iam(self.platform, person)
         mine, groups = list[str](), list[str]()
         targets = ("*", f"frn:compute:*:{WEB_SHOP}:instances/*", "frn:compute:se-sto-1:*:*/*")

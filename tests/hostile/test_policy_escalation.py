@@ -32,12 +32,10 @@ def platform() -> Iterator[Running]:
 
 
 def read_status(iam: Iam) -> int:
-    """The status for a key whose scope is reading the tenant."""
     return iam.platform.get(PATH, key="tenant-reader").status
 
 
 def attached_policy(iam: Iam, *rules: dict[str, Any], author: Iam | None = None) -> str:
-    """A policy of the author, attached to that key by the owner."""
     policy = (author or iam).policy("attached", *rules)
     assert iam.attach(policy, "api_key", KEYS["tenant-reader"]).status == 204
     return policy

@@ -15,7 +15,6 @@ GONE = (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Running]:
-    """A platform of this module's own."""
     with Running() as running:
         yield running
 
@@ -93,7 +92,6 @@ def test_a_trial_does_not_depend_on_what_exists_elsewhere(iam: Iam) -> None:
 
 
 def sent(iam: Iam, text: str) -> list[Any]:
-    """The answers of each route that takes a document."""
     body = {"documentText": text}
     bodies = {"simulate": body | {"operation": READ, "target": "*"}, "coverage": body, "check": body}
     draft = f'{{"name":"p","document":{text}}}'.encode("utf-8", "surrogatepass")
