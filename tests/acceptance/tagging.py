@@ -50,12 +50,11 @@ class Tags(Shell):
                 return result
             time.sleep(0.2)
 
-    def resources(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
+    def resources(self) -> dict[str, dict[str, Any]]:
         with sqlite3.connect(self.home.platform_dir / "platform.db", timeout=20) as database:
             database.row_factory = sqlite3.Row
             rows = database.execute("SELECT * FROM resources WHERE tenant_id = ?", [self.tenant]).fetchall()
-        result = [{**dict(row), "tags": json.loads(row["tags"])} for row in rows]
-        return {one["id"]: one for one in result if kind is None or one["kind"] == kind}
+        return {row["id"]: {**dict(row), "tags": json.loads(row["tags"])} for row in rows}
 
     def key_file(self, name: str) -> str:
         path = self.home.path / name / "key.yaml"

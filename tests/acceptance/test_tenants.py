@@ -22,25 +22,16 @@ from tests.homes import Home
 from tests.service.planned import until
 
 
-def create(home: Home, name: str, organization: str = AURORA) -> dict[str, object]:
-    record: dict[str, object] = home.json("tenant", "create", "--name", name, "--organization", organization)
-    return record
-
-
-def record_of(home: Home, tenant: dict[str, object]) -> dict[str, object]:
-    return next(item for item in listed(home, "--all") if item["id"] == tenant["id"])
-
-
 def test_a_tenant_is_returned_at_once_and_becomes_active(demo: Home) -> None:
-    made = create(demo, "Night Shift")
-    assert made["status"] == "provisioning"
-    assert made["displayName"] == "Night Shift"
-    assert made["slug"] == "night-shift"
-    assert made["organizationId"] == AURORA
-    until(lambda: record_of(demo, made)["status"] == "active")
-    done = record_of(demo, made)
-    for member in ("id", "displayName", "slug", "organizationId", "createdAt"):
-        assert done[member] == made[member]
+    made = demo.json("tenant", "create", "--name", "Night Shift", "--organization", AURORA)
+    expected = {"displayName": "Night Shift", "slug": "night-shift", "organizationId": AURORA}
+    assert made.items() >= (expected | {"status": "provisioning"}).items()
+
+    def record() -> dict[str, object]:
+        return next(item for item in listed(demo, "--all") if item["id"] == made["id"])
+
+    until(lambda: record()["status"] == "active")
+    assert record().items() >= (expected | {"createdAt": made["createdAt"]}).items()
 
 
 def test_a_member_creates_and_renames_no_tenant(demo: Home) -> None:
@@ -101,8 +92,6 @@ def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) ->
 
 def test_each_context_keeps_its_own_selection(demo_slow: Home) -> None:
     demo = demo_slow
-    create(demo, "Elsewhere")
-    assert current(demo)["id"] == WEB_SHOP
     used = demo.frost("tenant", "use", DATA_LAKE, env={"FROST_TENANT": STAGING})
     assert (used.code, "FROST_TENANT" in used.err) == (0, True)
     document = yaml.safe_load(demo.config.read_text())
