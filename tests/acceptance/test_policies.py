@@ -125,8 +125,9 @@ def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk
 
 
 def test_a_missing_file_and_a_file_without_its_sign_are_refused(desk: Desk) -> None:
-    message = desk.refused(2, *CREATE, "@missing.json", "-d")
-    assert ("missing.json" in message, "/api/" in message) == (True, False)
+    for name in ("@missing.json", "@", "@nul\\0"):
+        message = desk.refused(2, *CREATE, name, "-d")
+        assert (name[1:] in message, "/api/" in message) == (True, False)
     file(desk, text(READ_TENANTS))
     assert "--document @policy.json" in desk.refused(2, *CREATE, "policy.json")
 
