@@ -128,13 +128,6 @@ class Program:
     def _set_size(self) -> None:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
 
-    def resize(self, columns: int, rows: int) -> None:
-        """Resize the terminal (the program gets SIGWINCH)."""
-        self.replay()
-        self.columns, self.rows = columns, rows
-        self.emulator.screen.resize(rows, columns)
-        self._set_size()
-
     def write(self, data: bytes) -> float:
         """Write to the program's input; returns the moment just before."""
         now = time.perf_counter()

@@ -1,12 +1,15 @@
-"""The import rules: which package may import which, no circles, the order of the folders, and their size."""
+"""The import rules: packages, folders and their order, no circles, and declared dependencies."""
 
 import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -98,21 +101,13 @@ def graph(package: str) -> Mapping[str, frozenset[str]]:
     }
 
 
-def circles(edges: Mapping[str, frozenset[str]]) -> list[set[str]]:
-    """Return the groups of modules that reach each other."""
-
-    def reached(start: str) -> set[str]:
-        seen: set[str] = set()
-        waiting = list(edges[start])
-        while waiting:
-            if (module := waiting.pop()) not in seen:
-                seen.add(module)
-                waiting += edges[module]
-        return seen
-
-    reach = {module: reached(module) for module in edges}
-    groups = {frozenset(other for other in reach[module] if module in reach[other]) for module in edges}
-    return [set(group) for group in groups if group]
+def circle(edges: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return modules that import each other in a circle, if there are any."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def folder_edges(package: str) -> set[tuple[str, str]]:
@@ -124,8 +119,8 @@ def folder_edges(package: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("package", sorted(ORDERS))
 def test_no_module_is_in_a_circle_and_folders_import_only_those_before_them(package: str) -> None:
     triangle = {"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("a"), "d": frozenset("a")}
-    assert circles(triangle) == [{"a", "b", "c"}]
-    assert circles(graph(package)) == []
+    assert set(circle(triangle)) == {"a", "b", "c"}
+    assert circle(graph(package)) == []
     edges, order = folder_edges(package), ORDERS[package]
     assert {name for edge in edges for name in edge} <= set(order)
     assert [(a, b) for a, b in sorted(edges) if order.index(a) < order.index(b)] == []
@@ -195,3 +190,27 @@ def test_no_test_imports_another_test() -> None:
     )
     tests = [file for file in (ROOT / "tests").rglob("*.py") if ".parts" not in file.parts]  # installed packages
     assert {str(file.relative_to(ROOT)) for file in tests if imported.search(file.read_text())} == set()
+
+
+def normalised(name: str) -> str:
+    """Normalise the name of a distribution for comparisons (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {normalised(re.split(r"[\[<>=!~; ]", requirement)[0]) for requirement in project["dependencies"]}
+
+
+def test_every_import_from_outside_is_of_a_declared_dependency() -> None:
+    distributions, known = packages_distributions(), declared()
+    names = {
+        name.partition(".")[0] for package in OURS for file in (ROOT / package).rglob("*.py") for name in imports(file)
+    }
+    outside = names - OURS - sys.stdlib_module_names
+    assert {
+        name for name in outside if not known & {normalised(one) for one in distributions.get(name, [name])}
+    } == set()
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    (project,) = (one for one in lock["package"] if one["name"] == "frost")
+    assert {one["name"] for one in project["dependencies"]} == known

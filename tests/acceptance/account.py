@@ -11,16 +11,12 @@ CREATE = ("api-key", "create", "--name", "test key", "--scopes")
 
 
 class Account(Shell):
-    """Keys, sessions and the profile of a person signed in."""
-
     GROUP = "account"
 
     def keys(self) -> dict[str, dict[str, Any]]:
-        """The keys by id, as they are listed."""
         return {one["id"]: one for one in self.done("api-key", "list")["items"]}
 
     def context(self, *scopes: str) -> str:
-        """A context of its own with a new key."""
         name = f"key-{len(self.home.config.read_text())}"
         self.done(*CREATE, ",".join(scopes), "--save-context", name)
         return name
@@ -44,7 +40,6 @@ class Key:
 
 
 def days(number: float) -> datetime:
-    """So many days from now."""
     return datetime.now(UTC) + timedelta(days=number)
 
 

@@ -16,7 +16,6 @@ _NUMBERS = count(1)
 
 
 def text(*rules: dict[str, Any]) -> str:
-    """A document of these rules as text."""
     return json.dumps(document(*rules))
 
 
@@ -27,8 +26,6 @@ def requests(log: str) -> list[tuple[str, str]]:
 
 
 class Desk(Shell):
-    """Groups and policies of the tenant Web Shop."""
-
     GROUP = "iam"
     COLUMNS = 80
 
@@ -71,5 +68,4 @@ class Desk(Shell):
             return database.execute(statement, values).fetchall()
 
     def answering(self, answer: str, *words: str) -> tuple[int, str]:
-        """Exit code and screen of a deletion that asks and gets this answer."""
         return self.answered(answer, "cannot be undone", *words)

@@ -20,12 +20,10 @@ OTHER_OWNER, OUTSIDER = "owner@borealis.example", "outsider@example.com"
 
 
 def listed(home: Home, *words: str) -> list[dict[str, Any]]:
-    """The tenants a list command prints."""
     items: list[dict[str, Any]] = home.json("tenant", "list", *words)["items"]
     return items
 
 
 def current(home: Home, **env: str) -> dict[str, Any]:
-    """What `tenant current` says."""
     record: dict[str, Any] = home.json("tenant", "current", env=env)
     return record

@@ -35,7 +35,6 @@ class Shell:
         return self.home.frost(self.GROUP, *words, stdin=stdin, env={**self.environment, **env})
 
     def done(self, *words: str, **env: str) -> Any:
-        """The JSON document of a command that must succeed."""
         return self.home.json(self.GROUP, *words, env={**self.environment, **env})
 
     def items(self, *words: str, **env: str) -> list[dict[str, Any]]:
@@ -56,7 +55,6 @@ class Shell:
         return self.home.request(method, path, body=body, token=self.home.token())
 
     def on_terminal(self, *words: str, columns: int = 0, **env: str) -> Program:
-        """A command on a terminal of its own."""
         return Program(
             [sys.executable, "-m", "tui", self.GROUP, *words],
             columns or self.COLUMNS,
@@ -66,7 +64,6 @@ class Shell:
         )
 
     def answered(self, answer: str, question: str, *words: str) -> tuple[int, str]:
-        """Exit code and screen of a command that asks and gets this answer."""
         program = self.on_terminal(*words)
         program.wait_for(question)
         program.until_quiet(0.2, 5)

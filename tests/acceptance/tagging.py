@@ -16,8 +16,6 @@ SLOW = {"FROST_PLATFORM_APPLY_PACE": "0.1"}
 
 
 class Tags(Shell):
-    """Default tags and quotas of one tenant."""
-
     GROUP = "tenant"
     COLUMNS, ROWS = 100, 60
 
@@ -34,7 +32,6 @@ class Tags(Shell):
         self.done("default-tags", "set", *words) if tags else self.done("default-tags", "clear", "--yes")
 
     def apply(self, **env: str) -> dict[str, Any]:
-        """A completed apply."""
         result: dict[str, Any] = self.done("default-tags", "apply", "--yes", **env)
         return result
 
@@ -53,16 +50,13 @@ class Tags(Shell):
                 return result
             time.sleep(0.2)
 
-    def resources(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
-        """The rows of the tenant's inventory by id, straight from the database."""
+    def resources(self) -> dict[str, dict[str, Any]]:
         with sqlite3.connect(self.home.platform_dir / "platform.db", timeout=20) as database:
             database.row_factory = sqlite3.Row
             rows = database.execute("SELECT * FROM resources WHERE tenant_id = ?", [self.tenant]).fetchall()
-        result = [{**dict(row), "tags": json.loads(row["tags"])} for row in rows]
-        return {one["id"]: one for one in result if kind is None or one["kind"] == kind}
+        return {row["id"]: {**dict(row), "tags": json.loads(row["tags"])} for row in rows}
 
     def key_file(self, name: str) -> str:
-        """A config file whose credential is one of the world's keys."""
         path = self.home.path / name / "key.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"api_endpoint: unix:{self.home.socket}\napi_key: {self.home.world_key(name)}\n")

@@ -6,14 +6,12 @@ from tests.acceptance.account import Account
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, requests
 from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
 
-ESCAPE = "\x1b]0;owned\x07\x1b[31mred"
 KEY = ("--type", "api_key", "--id")
 IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
 READS = """
-policy get P
 policy get P --version 1
 policy history P
-policy attachments P
+policy attachments P --type group --id G
 policy diff P --from 1 --to 1
 policy attach P --type group --id G --dry-run
 policy attach P --type api_key --id K --dry-run
@@ -36,49 +34,30 @@ def test_names_and_ids_read_the_same_object(desk: Desk) -> None:
     assert (desk.attached(policy), desk.members(group)) == (set(), set())
 
 
-def test_a_policy_is_attached_changed_and_deleted_by_name(desk: Desk) -> None:
-    policy, group = desk.policy(READ_TENANTS, name="by name"), desk.group("attachee by name")
-    for kind, name, identifier in (
-        ("group", "attachee by name", group),
-        ("api_key", "terraform", KEYS["terraform"]),
-        ("workload_identity", "shop/checkout", IDENTITIES["checkout"]),
+def test_policies_and_groups_are_changed_and_deleted_by_name(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS, name="by name"), desk.group("group by name")
+    for words, change in (
+        (("policy", "attach", "by name", "--type", "group", "--id", "group by name"), {"attacheeId": group}),
+        (("policy", "detach", "by name", "--type", "group", "--id", "group by name"), {"attacheeId": group}),
+        (("policy", "update", "by name", "--description", "d"), {"id": policy, "description": "d"}),
+        (("policy", "rollback", "by name", "--version", "1"), {"id": policy}),
+        (("policy", "delete", "by name", "--force"), {"id": policy, "status": "deleted"}),
+        (("group", "member", "add", "group by name", *KEY, "Terraform"), {"memberId": KEYS["terraform"]}),
+        (("group", "member", "remove", "group by name", *KEY, "Terraform"), {"memberId": KEYS["terraform"]}),
+        (("group", "update", "group by name", "--name", "renamed by name"), {"id": group}),
+        (("group", "delete", "renamed by name", "--force"), {"id": group, "status": "deleted"}),
     ):
-        pair = ("by name", "--type", kind, "--id", name)
-        attached = desk.done("policy", "attach", *pair)
-        assert attached == {"policyId": policy, "attacheeType": kind, "attacheeId": identifier, "changed": True}
-        assert [one["attacheeId"] for one in desk.items("policy", "attachments", *pair)] == [identifier]
-        assert desk.done("policy", "detach", *pair)["status"] == "detached"
-        assert desk.attached(policy) == set()
-    changed = desk.done("policy", "update", "by name", "--description", "found by name")
-    assert (changed["id"], changed["description"]) == (policy, "found by name")
-    assert desk.done("policy", "rollback", "by name", "--version", "1")["id"] == policy
-    assert desk.done("policy", "delete", "by name", "--force") == {"id": policy, "status": "deleted"}
-
-
-def test_a_group_and_its_members_are_changed_by_name(desk: Desk) -> None:
-    group = desk.group("group by name")
-    pair = ("group by name", *KEY, "Terraform")
-    added = desk.done("group", "member", "add", *pair)
-    assert added == {"groupId": group, "memberType": "api_key", "memberId": KEYS["terraform"], "changed": True}
-    assert desk.members(group) == {("api_key", KEYS["terraform"])}
-    assert desk.done("group", "member", "remove", *pair)["memberId"] == KEYS["terraform"]
-    assert desk.done("group", "update", "group by name", "--name", "renamed by name")["id"] == group
-    assert "no group named" in desk.refused(5, "group", "get", "group by name")
-    assert desk.done("group", "delete", "renamed by name", "--force")["id"] == group
+        assert desk.done(*words).items() >= change.items(), words
 
 
 def test_an_organization_is_selected_by_name_or_slug(desk: Desk) -> None:
     expected = desk.home.json("tenant", "list", "--organization", AURORA)
-    for name in ("Aurora Labs", "aurora labs", "aurora-labs", AURORA.upper()):
+    for name in ("aurora labs", "aurora-labs", AURORA.upper()):
         assert desk.home.json("tenant", "list", "--organization", name) == expected
     by_name = desk.home.json("tenant", "quota", "--org", "--organization", "aurora labs")
     assert by_name == desk.home.json("tenant", "quota", "--org", "--organization", AURORA)
-    for words in ("list", "quota", "quota requests", "default-tags get"):
-        before = ("tenant", "--organization", AURORA, *words.split())
-        assert desk.home.frost(*before).code == 0
-        assert desk.home.frost(*(word.replace(AURORA, NO_ID) for word in before)).code in (4, 5)
-    assert desk.home.frost("tenants", f"--organization={AURORA}", "current").code == 0
-    assert "--organization" in desk.home.frost("tenant", "--help").out
+    for words in ("list", "quota requests", "default-tags get"):
+        assert desk.home.frost("tenant", "--organization", AURORA, *words.split()).code == 0
     for words, message in (
         (("current", "--organization", "borealis-media"), BOREALIS),
         (("list", "--organization", "nobody"), "no organization 'nobody' among your organizations. List your"),
@@ -102,25 +81,21 @@ def test_every_page_is_searched(own_desk: Desk) -> None:
 
 def test_an_id_is_sent_without_a_lookup_and_a_name_with_one(desk: Desk) -> None:
     policy, group = desk.policy(READ_TENANTS, name="counted requests"), desk.group()
-    for words, expected in (
-        (("policy", "get", policy), [("GET", f"{IAM}/policies/{policy}")]),
-        (("group", "get", group), [("GET", f"{IAM}/groups/{group}")]),
-        (
-            ("policy", "attach", policy, "--type", "group", "--id", group),
-            [("POST", f"{IAM}/policies/{policy}/attachments")],
-        ),
-        (("group", "member", "add", group, *KEY, KEYS["terraform"]), [("POST", f"{IAM}/groups/{group}/members")]),
+    attach = ("policy", "attach", policy, "--type", "group", "--id", group)
+    for words, *expected in (
+        (("policy", "get", policy), ("GET", f"{IAM}/policies/{policy}")),
+        (attach, ("POST", f"{IAM}/policies/{policy}/attachments")),
+        (("group", "member", "add", group, *KEY, KEYS["terraform"]), ("POST", f"{IAM}/groups/{group}/members")),
         (
             ("policy", "delete", "counted requests", "--force"),
-            [("GET", f"{IAM}/policies"), ("DELETE", f"{IAM}/policies/{policy}")],
+            ("GET", f"{IAM}/policies"),
+            ("DELETE", f"{IAM}/policies/{policy}"),
         ),
     ):
         for typed in {words, tuple(word.upper() if len(word) == 36 else word for word in words)}:
             result = desk.iam(*typed, "-d", "-q", FROST_TENANT=WEB_SHOP)
             assert (result.code, requests(result.err)) == (0, expected)
-
-
-def test_a_name_with_the_form_of_an_id_is_an_id(desk: Desk) -> None:
+    # A name with the form of an id is an id.
     other = desk.policy(READ_TENANTS)
     desk.policy(READ_TENANTS, name=other)
     assert desk.done("policy", "get", other)["id"] == other
@@ -142,11 +117,15 @@ def test_an_unknown_name_is_refused_with_the_tenant_and_the_list(desk: Desk) -> 
     for kind, noun in (("api_key", "API key"), ("workload_identity", "workload identity"), ("group", "group")):
         refused = desk.refused(5, "policy", "attach", policy, "--type", kind, "--id", "nope")
         assert f'no {noun} named "nope" in tenant "Web Shop"' in refused
-    assert desk.attached(policy) == set()
     error = desk.iam("policy", "get", "nope", "-o", "json").error()
     assert (error["code"], "frost iam policy list" in error["hint"]) == ("NOT_FOUND", True)
     desk.done("group", "create", "--name", "only there", "--tenant", DATA_LAKE)
     assert "no group named" in desk.refused(5, "group", "get", "only there")
+    # The refusal of the list itself is reported as it is.
+    refused, by_id = (
+        desk.iam("policy", *words, "--tenant", NO_ID, "-o", "json") for words in (("get", "nope"), ("list",))
+    )
+    assert (refused.code, refused.error()["code"]) == (by_id.code, by_id.error()["code"])
 
 
 def test_a_name_of_two_policies_is_refused_with_both_ids(desk: Desk) -> None:
@@ -159,42 +138,17 @@ def test_a_name_of_two_policies_is_refused_with_both_ids(desk: Desk) -> None:
     error = desk.iam("policy", "get", "twice", "-o", "json").error()
     assert (error["code"], error["details"]["count"]) == ("AMBIGUOUS_NAME", 2)
     assert [one["id"] for one in error["details"]["policies"]] == ids
-    for identifier in ids:
-        assert desk.done("policy", "get", identifier)["id"] == identifier
-        assert desk.attached(identifier) == set()
-
-
-def test_escape_sequences_in_names_do_not_reach_the_terminal(own_desk: Desk) -> None:
-    ids = [own_desk.policy(READ_TENANTS, name="hostile") for _ in range(2)]
-    own_desk.sql("UPDATE policies SET name = ? WHERE id IN (?, ?)", ESCAPE, *ids)
-    refused = own_desk.refused(1, "policy", "get", ESCAPE)
-    assert "is the name of 2 policies" in refused
-    own_desk.sql("UPDATE tenants SET display_name = ? WHERE id = ?", ESCAPE, WEB_SHOP)
-    missing = own_desk.refused(5, "policy", "get", f"{ESCAPE}\x9b")
-    for message in (refused, missing):
-        assert not {"\x1b", "\x07", "\x9b"} & set(message)
-        assert "␛]0;owned" in message
-    own_desk.sql("UPDATE policies SET name = 'calm' WHERE id = ?", ids[0])
-    assert own_desk.done("policy", "get", ESCAPE)["id"] == ids[1]
-
-
-def test_a_refused_lookup_is_reported_as_it_is(desk: Desk) -> None:
-    refused = desk.iam("policy", "get", "look at compute", "--tenant", NO_ID, "-o", "json")
-    by_id = desk.iam("policy", "list", "--tenant", NO_ID, "-o", "json")
-    assert (refused.code, refused.error()["code"]) == (by_id.code, by_id.error()["code"])
+    assert [desk.attached(identifier) for identifier in ids] == [set(), set()]
 
 
 NAMED = """
 policies policy get NAME
-policies policy diff NAME
-groups group get NAME
 groups group member list NAME
 api-keys group member add ID --type api_key --id NAME
-api-keys policy attach ID --type api_key --id NAME
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("name", ["../policies", "a/b", "a%2fb", "..", "a\\b", "a\nb", "", " "])
+@pytest.mark.parametrize("name", ["../policies", "a%2fb", "..", "a\\b", "a\nb", "", " "])
 def test_a_name_is_never_part_of_a_path_and_an_empty_one_is_not_sent(desk: Desk, owner: Account, name: str) -> None:
     for line in NAMED:
         collection, *words = line.split()
@@ -206,10 +160,9 @@ def test_a_name_is_never_part_of_a_path_and_an_empty_one_is_not_sent(desk: Desk,
             assert not [path for path in paths if name in path]
         else:
             assert log == []
-    for word in ("get", "revoke", "delete", "rotate"):
-        refused = owner.run("api-key", word, name, "-d")
-        assert (refused.code, refused.out) == (5 if name.strip() else 2, "")
-        assert requests(refused.err) == ([("GET", "/api/v1/me/api-keys")] if name.strip() else [])
+    refused = owner.run("api-key", "get", name, "-d")
+    assert (refused.code, refused.out) == (5 if name.strip() else 2, "")
+    assert requests(refused.err) == ([("GET", "/api/v1/me/api-keys")] if name.strip() else [])
 
 
 def create_key(owner: Account, name: str) -> str:
@@ -222,36 +175,27 @@ def test_a_key_is_read_changed_and_ended_by_name(owner: Account) -> None:
     assert owner.done("api-key", "update", "named once", "--name", "Renamed Once")["id"] == key
     assert owner.done("api-key", "revoke", "renamed once")["status"] == "revoked"
     assert owner.done("api-key", "delete", "RENAMED ONCE") == {"id": key, "status": "deleted"}
-    assert key not in set(owner.keys())
     for word in ("get", "revoke", "delete", "rotate"):
         result = owner.run("api-key", word, "renamed once", "-d")
         assert (result.code, requests(result.err)) == (5, [("GET", "/api/v1/me/api-keys")])
         assert 'you have no API key named "renamed once". List your keys: frost account api-key list' in result.err
 
 
-def test_a_key_is_rotated_by_name_again_and_again(owner: Account) -> None:
-    first = create_key(owner, "rotated by name")
-    second = owner.done("api-key", "rotate", "rotated by name", "--overlap", "0")["apiKey"]["id"]
-    assert owner.keys()[first]["status"] == "revoked"
-    third = owner.done("api-key", "rotate", "Rotated By Name")["apiKey"]["id"]
-    assert len({first, second, third}) == 3
-    # Both are active until the overlap ends: the name selects neither.
-    refused = owner.refused(1, "api-key", "rotate", "rotated by name")
-    assert "is the name of 2 API keys" in refused
-    assert {second, third} == {line.split()[0] for line in refused.splitlines()[1:]}
-
-
 def test_a_name_of_two_keys_is_refused_with_ids_status_and_tenant(owner: Account) -> None:
-    ids = [create_key(owner, "key twice") for _ in range(2)]
-    owner.done("api-key", "revoke", ids[0])
+    first = create_key(owner, "key twice")
+    second = owner.done("api-key", "rotate", "Key Twice", "--overlap", "0")["apiKey"]["id"]
+    assert owner.keys()[first]["status"] == "revoked"
     for word in ("get", "revoke", "delete"):
-        first, *lines = owner.refused(1, "api-key", word, "Key Twice").splitlines()
-        assert first == "frost: 'Key Twice' is the name of 2 API keys. Use one of the ids"
+        message, *lines = owner.refused(1, "api-key", word, "Key Twice").splitlines()
+        assert message == "frost: 'Key Twice' is the name of 2 API keys. Use one of the ids"
         assert {tuple(line.split(maxsplit=3)) for line in lines} == {
-            (ids[0], "key", "twice", "revoked  Web Shop"),
-            (ids[1], "key", "twice", "active   Web Shop"),
+            (first, "key", "twice", "revoked  Web Shop"),
+            (second, "key", "twice", "active   Web Shop"),
         }
-    assert owner.keys()[ids[1]]["status"] == "active"
+    # `rotate` selects only active keys. Both are active until the overlap ends.
+    third = owner.done("api-key", "rotate", "Key Twice")["apiKey"]["id"]
+    ambiguous = owner.refused(1, "api-key", "rotate", "key twice").splitlines()[1:]
+    assert {second, third} == {line.split()[0] for line in ambiguous}
 
 
 def test_a_key_reads_itself_by_id_and_name_and_no_other(owner: Account) -> None:

@@ -5,25 +5,19 @@ import re
 import shlex
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules, resolve_name
+from pkgutil import iter_modules
 from typing import NamedTuple
 
 import click
 import pytest
 
 import client.api
-from client import contexts
 from client.commands.command import Group
-from client.commands.invocation import Invocation
-from client.commands.root import root
-from client.config import reader
-from tests.docs.commands import entries
+from tests.docs.commands import entries, parse
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import opened
 from tui.iam.editor import actions as editor
-from tui.iam.editor.screen import PolicyEditor
 from tui.shell import actions, routes
-from tui.shell.main_screen import MainScreen
 from tui.state.tag_draft import TagDraft
 
 TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
@@ -36,8 +30,6 @@ ASYNC = {"quotas.load"}
 
 
 class Row(NamedTuple):
-    """A command and where else it is."""
-
     whose: str
     command: str
     screen: str
@@ -61,7 +53,6 @@ WEB = "web"
 
 
 def additions() -> set[str]:
-    """Return the commands that the compatibility page lists as additions."""
     page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
     return set(re.findall(r"^- `frost ([a-z -]+)`$", page, re.MULTILINE))
 
@@ -141,20 +132,11 @@ def command_of(action: actions.Action) -> str:
 
 
 def parsed(line: str) -> click.Command:
-    """The command that the real command line reads in a line, with its words all understood; nothing is run."""
+    """Return the command that a line names; nothing is run."""
     words = shlex.split(line)
     assert words[0] == "frost", line
-    words = [PUT_IN.get(word, word) for word in words[1:]]
-    command: click.Command = root
-    context = root.make_context("frost", list(words), obj=Invocation(words))
-    while isinstance(command, Group):
-        rest = [*context._protected_args, *context.args]
-        if not rest:
-            assert command.does_something, line
-            return command
-        name, resolved, rest = command.resolve_command(context, rest)
-        assert resolved is not None, line
-        command, context = resolved, resolved.make_context(name, rest, parent=context)
+    command = parse([PUT_IN.get(word, word) for word in words[1:]])
+    assert not isinstance(command, Group) or command.does_something, line
     return command
 
 
@@ -203,79 +185,3 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         await ui.until(lambda: bool(ui.app.clipboard), "what was copied")
         assert ui.app.clipboard == "\n".join(f"frost account api-key revoke {one}" for one in marked)
         assert len(marked) == 2
-
-
-WAYS = {
-    "members": ("3", "…contractors", "o", "…expired"),
-    "attachments": ("2", "…contractor", "t", "…deployers"),
-    "versions": ("2", "…contractor", "v", "…create", "G"),
-    "tag-versions": ("v", "…Version"),
-}
-"""How a screen that shows the inside of a record is entered."""
-BEFORE = {
-    "contexts.use": ("G",),
-    "contexts.sign_out": ("g",),
-    "default-tags.save": ("delete", "…removed"),
-    "tag-versions.put_back": ("G",),
-}
-"""What is done before, so that there is something to do."""
-
-
-async def keys(ui: Ui, *pressed: str) -> None:
-    for key in pressed:
-        await (ui.expect(key[1:]) if key.startswith("…") else ui.press(key))
-
-
-async def goes_to(ui: Ui, row: Row) -> None:
-    """Stand in the place of a line, on a record."""
-    frame = ui.app.frame
-
-    def stands_in(name: str) -> bool:
-        return frame.current is not None and name == frame.current.NAME and frame.current.record is not None
-
-    outer = routes.BY_NAME[row.screen].parent or row.screen
-    await frame.navigate(outer, "")
-    await ui.until(lambda: stands_in(outer), f"rows of {outer}")
-    await keys(ui, *WAYS.get(row.screen, ()))
-    await ui.until(lambda: stands_in(row.screen), f"rows of {row.screen}")
-
-
-async def can_be_done(ui: Ui, action: actions.Action) -> None:
-    """The action is enabled here, and its handler exists."""
-    screen = ui.app.screen
-    assert isinstance(screen, MainScreen | PolicyEditor)
-    await ui.until(lambda: not action.disabled_reason(screen.action_context()), f"{action.id} enabled")
-    assert callable(resolve_name(action.handler))
-
-
-async def in_the_editor(ui: Ui, action: actions.Action) -> None:
-    await ui.press("enter")
-    await ui.until(lambda: isinstance(ui.app.screen, PolicyEditor), "the editor")
-    await can_be_done(ui, action)
-    await ui.press("ctrl+g")
-    await ui.until(lambda: ui.app.screen is ui.app.frame, "the editor left")
-
-
-@pytest.mark.slow
-async def test_a_person_with_the_rights_can_take_every_screen_path(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    again = demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue")
-    assert again.code == 0, again
-    contexts.add(reader.load(str(demo_slow.config)), "other", "https://other.example/api")
-    paths = dict.fromkeys((row.screen, row.action) for row in ROWS if row.screen != NOWHERE)
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.until(lambda: ui.app.workspace.me is not None, "who calls")
-        await ui.switch("Data Lake")
-        await ui.switch("Web Shop")
-        for path in paths:
-            row = next(row for row in ROWS if (row.screen, row.action) == path)
-            action = BY_ID[row.action]
-            if row.screen != ANYWHERE:
-                await goes_to(ui, row)
-            await keys(ui, *BEFORE.get(row.action, ()))
-            await (in_the_editor if action.scope == editor.EDITOR else can_be_done)(ui, action)
-            if row.action == "default-tags.save":
-                ui.app.frame.perform("default-tags.discard")
-    assert len(paths) > 40

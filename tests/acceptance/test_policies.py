@@ -1,16 +1,17 @@
-"""Policies, from the command line."""
+"""Policies and the catalogue of operations."""
 
 import json
-import os
 
-from tests.acceptance.iam import NO_ID, READ_TENANTS, Desk, allow, deny, text
+import pytest
+
+from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, deny, text
 from tests.acceptance.people import OWNER, VIEWER
+from tests.terminal import policy_editor
 
 CREATE = ("policy", "create", "--name", "p", "--document")
 
 
 def file(desk: Desk, content: str | bytes, name: str = "policy.json") -> str:
-    """`@file` with this content."""
     path = desk.home.path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return f"@{name}"
@@ -123,34 +124,10 @@ def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk
     assert desk.done("policy", "check", "--document", text(narrow))["answer"] == "within"
 
 
-def test_malformed_json_is_refused_with_its_place_and_not_sent(desk: Desk) -> None:
-    for given, place in (
-        ("{", "1:2"),
-        ('{\n "schemaVersion": "1",\n "rules": [ }', "3:13"),
-        ("policy", "1:1"),
-        ("{} {}", "1:4"),
-        ("[1,]", "1:4"),
-    ):
-        for words in (CREATE, ("policy", "update", NO_ID, "--document")):
-            message = desk.refused(2, *words, given, "-d")
-            assert f"--document:{place}: " in message
-            assert "/api/" not in message
-        assert f"policy.json:{place}: " in desk.refused(2, *CREATE, file(desk, given))
-
-
-def test_a_file_that_cannot_be_read_is_refused_by_its_name(desk: Desk) -> None:
-    (desk.home.path / "folder").mkdir()
-    file(desk, b" " * (1024 * 1024 + 1), "big.json")
-    file(desk, '{"é": 1}'.encode("latin-1"), "latin.json")
-    names = ["missing.json", "folder", "/dev/null", "/dev/tty", "", "nul\\0", "big.json", "latin.json"]
-    if os.geteuid() != 0:
-        file(desk, b"{}", "closed.json")
-        (desk.home.path / "closed.json").chmod(0)
-        names.append("closed.json")
-    for name in names:
-        message = desk.refused(2, *CREATE, f"@{name}", "-d")
-        assert (name or "@") in message
-        assert "/api/" not in message
+def test_a_missing_file_and_a_file_without_its_sign_are_refused(desk: Desk) -> None:
+    for name in ("@missing.json", "@", "@nul\\0"):
+        message = desk.refused(2, *CREATE, name, "-d")
+        assert (name[1:] in message, "/api/" in message) == (True, False)
     file(desk, text(READ_TENANTS))
     assert "--document @policy.json" in desk.refused(2, *CREATE, "policy.json")
 
@@ -179,22 +156,91 @@ def test_former_documents_are_shown_compared_and_taken_back(desk: Desk) -> None:
     assert "first" in desk.refused(2, "policy", "diff", desk.policy(READ_TENANTS))
 
 
-def test_a_comparison_lists_changes_of_conditions(desk: Desk) -> None:
-    def limited(operation: str, block: str, until: str) -> dict[str, object]:
-        limits = {"ipInRange": {"frn:sourceIp": [block]}, "before": {"frn:currentTime": until}}
-        return allow(operation) | {"constraints": limits}
+READERS = "\x1b[B" * 6 + "\x1b[F" + "\x1b[D" * 3
+"""From the top of the first template to the end of its last operation."""
+DELETES = "compute:instances:delete"
 
-    office = ("10.0.0.0/8", "2020-01-01T00:00:00Z")
-    made = desk.policy(limited("dns:zones:read", *office), allow("dns:zones:list"))
-    other = text(limited("dns:zones:read", "10.0.0.0/9", office[1]), limited("dns:zones:list", *office))
-    desk.done("policy", "update", made, "--document", other)
-    compared = desk.done("policy", "diff", made)
-    assert compared["conditionsChanged"] == ["dns:zones:read"]
-    assert (compared["gained"], compared["lost"], compared["nowConditional"]) == ([], *[["dns:zones:list"]] * 2)
-    shown = desk.iam("policy", "diff", made).out
-    assert "lost 1 operation:\n  - dns:zones:list (now conditional)\n" in shown
-    assert shown.endswith("conditional changes for 1 operation:\n  ~ dns:zones:read (changed conditions)\n")
-    later = text(limited("dns:zones:read", office[0], "2021-01-01T00:00:00Z"), allow("dns:zones:list"))
-    desk.done("policy", "update", made, "--document", later)
-    shown = desk.iam("policy", "diff", made, "--from", "1").out
-    assert "gained 0 operations\nlost 0 operations\nconditional changes for 1 operation:" in shown
+
+@pytest.mark.slow
+def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk: Desk) -> None:
+    desk = own_desk
+    group = desk.group("night watch")
+    for key in ("terraform", "tenant-reader"):
+        desk.add(group, "api_key", KEYS[key])
+    assert desk.access("api_key", KEYS["terraform"])["storage:buckets:list"] == "allowed"
+    with policy_editor(desk.home, "n") as program:
+        # The request of the form: instances may not be deleted. Then the last operation of the text is changed.
+        program.press("f3", "ctrl+u")
+        program.write(DELETES.encode())
+        program.wait_for("× DENIED")
+        program.press("escape")
+        program.write(READERS.encode())
+        program.press(*["backspace"] * 4)
+        program.write(b"delete")
+        program.wait_for("✓ ALLOWED")
+        program.wait_for("✓ within your permissions")
+        program.press("ctrl+s")
+        program.wait_for("Save a new policy")
+        program.press(*"removal", "enter")
+        program.wait_for("Saved as version 1")
+        program.press("ctrl+g")
+        program.wait_for("none, so the policy has no effect")
+        program.press("a")
+        program.wait_for("Attach removal to")
+        program.write(b"night watch")
+        program.wait_for("night watch  ")
+        program.until_quiet(0.3, 3)
+        program.press("enter")
+        program.wait_for("terraform")
+        program.wait_for("the first policy limits scopes")
+        program.agree("Attach policy?")
+        program.wait_for("Attached removal to night watch (group)")
+        program.press("q")
+        program.wait_end()
+    given = desk.done("access", "api_key", KEYS["terraform"])["operations"]
+    assert {one["operation"] for one in given} >= {DELETES, "compute:instances:read"}
+    assert {one["operation"].split(":")[0] for one in given} == {"compute"}
+    table = desk.iam("access", "api_key", KEYS["terraform"], "-o", "wide").out
+    for word in ("night watch", "removal", "read-compute"):
+        assert word in table
+    assert desk.done("access", "api_key", KEYS["tenant-reader"])["operations"] == []
+
+
+def names(desk: Desk, *words: str) -> list[str]:
+    return [one["name"] for one in desk.items("catalog", *words)]
+
+
+def test_the_filter_is_a_plain_text_anywhere_in_any_case(desk: Desk) -> None:
+    everything = names(desk)
+    for part in ("instance", "compute", ":delete", "e:i", "INSTANCE", "Compute:I"):
+        matches = names(desk, "--filter", part)
+        assert matches == [name for name in everything if part.lower() in name]
+        assert 0 < len(matches) < len(everything)
+    assert names(desk, "--filter", "") == everything
+    for wildcard in ("*", ".", "%", "_x_", "instances.read", "["):
+        assert names(desk, "--filter", wildcard) == []
+    shown = desk.iam("catalog", "--filter", "*")
+    assert (shown.code, shown.err) == (0, "no operations\n")
+
+
+def test_a_newer_platform_lists_every_operation_that_an_older_one_did(own_desk: Desk) -> None:
+    """The newer one adds operations of its own and does not know one that the data has."""
+    newest = names(own_desk)
+    assert own_desk.home.frost("platform", "stop").code == 0
+    own_desk.sql("DELETE FROM catalogue_operations WHERE position > 500")
+    own_desk.sql("INSERT INTO catalogue_operations VALUES (501, 'telegraph:wires:send', 'write', 'Of old')")
+    own_desk.sql("UPDATE platform_state SET value = 'that of an older version' WHERE name = 'catalogue'")
+    earlier = {name for (name,) in own_desk.sql("SELECT name FROM catalogue_operations")}
+    assert len(earlier) == 501
+    listed = set(names(own_desk))
+    assert earlier <= listed
+    assert listed == {*newest, "telegraph:wires:send"}
+    assert own_desk.policy(allow("telegraph:wires:send"))
+
+
+def test_wide_adds_access_level_and_description(desk: Desk) -> None:
+    heads, row = desk.iam("catalog", "--filter", "compute:instances:delete", "-o", "wide").out.splitlines()
+    assert heads.split() == ["OPERATION", "ACCESS", "DESCRIPTION"]
+    assert row.split()[:2] == ["compute:instances:delete", "write"]
+    assert desk.iam("catalog").out.splitlines()[0].split() == ["OPERATION"]
+    assert {one["accessLevel"] for one in desk.items("catalog")} == {"read", "write", "list", "permission"}

@@ -3,12 +3,10 @@
 import os
 import re
 import signal
-import sqlite3
 import time
 
 import pytest
 
-from tests.acceptance.people import AURORA, SANDBOX, listed
 from tests.homes import Home
 from tests.terminal import Program, screens
 
@@ -24,71 +22,6 @@ def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home)
         assert all(text in heading for text in ("local", "Aurora Labs", "owner@aurora.example"))
         program.press("q")
         assert program.wait_end() == 0
-
-
-@pytest.mark.slow
-def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
-    demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "0.6"
-
-    def row(*words: str) -> bool:
-        """Whether the list has a row with these words; while it is read again a frame may lack some."""
-        return any(all(word in line for word in (*words, "Aurora Labs")) for line in program.text.splitlines())
-
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        program.press("n")
-        program.wait_for("Create a tenant")
-        program.write(b"Night Shift")
-        program.wait_for("Night Shift")
-        program.press("enter")
-        program.wait_for("night-shift")
-        program.wait_for("billing account")
-        program.wait_until(lambda: row("Night Shift", "active"), "an active tenant")
-    record = next(item for item in listed(demo, "--all") if item["displayName"] == "Night Shift")
-    assert record["status"] == "active"
-
-
-HOSTILE = (
-    "[/x]",
-    "[bold red]DELETED[/]",
-    "[@click=app.quit]Web[/]",
-    "[link=https://evil.example]x[/link]",
-    "漢字" * 40,
-    "e" + "\u0301" * 100,
-    "👩‍👩‍👧‍👦 family",
-    "Dаta Lake",
-)
-
-
-@pytest.mark.slow
-def test_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None:
-    demo.start()
-    for name in HOSTILE:
-        demo.frost("tenant", "create", "--name", name, "--organization", AURORA)
-    # The platform takes no control characters in a name: another program, or an older platform, might.
-    assert demo.frost("platform", "stop").code == 0
-    evil = "evil\x1b]52;c;UFdORUQ=\x07\x1b[31m\x9b31m\r\u202etxt\u2028"
-    with sqlite3.connect(demo.platform_dir / "platform.db") as database:
-        database.execute("UPDATE tenants SET display_name = ? WHERE id = ?", [evil, SANDBOX])
-    with screens(demo) as program:
-        for name in HOSTILE[:3]:
-            program.wait_for(name[:10])
-        program.press("ctrl+t")
-        program.wait_for("Switch tenant")
-        program.write(b"evil")
-        program.until_quiet(0.3, 3)
-        program.press("enter")
-        program.until_quiet(0.5, 5)
-        program.press("?", "escape", "ctrl+p", "escape", "G", "g", "d")
-        program.until_quiet(0.5, 5)
-        assert program.alive
-        raw = program.raw()
-        assert b"\x1b]52;" not in raw
-        assert b"PWNED" not in raw
-        assert b"\x9b31m" not in raw.replace("\u241b".encode(), b"")
-        assert "\u202e".encode() not in raw
-        program.press("q")
-        program.until_quiet(0.3, 3)
 
 
 @pytest.mark.slow
@@ -130,17 +63,3 @@ def idle_bytes(program: Program) -> int:
     while time.monotonic() < until:
         program.pump(0.5)
     return sum(len(data) for _, data in program.chunks[mark:])
-
-
-@pytest.mark.slow
-def test_the_memory_of_places_survives_and_holds_no_secret(demo: Home) -> None:
-    token = demo.sign_in()
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        program.press("s")
-        program.until_quiet(0.3, 2)
-        program.press("q")
-        assert program.wait_end() == 0
-    state = (demo.path / ".cli" / "state.json").read_text()
-    assert token not in state
-    assert "refresh_token" not in state

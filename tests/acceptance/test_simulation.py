@@ -6,21 +6,17 @@ from typing import Any
 import pytest
 
 from tests.acceptance.iam import Desk, allow, deny, text
-from tests.acceptance.people import OWNER, VIEWER, WEB_SHOP
+from tests.acceptance.people import VIEWER, WEB_SHOP
 
 READ = "compute:instances:read"
-ONE = "frn:compute:*:*:instances/i-1"
 
 
-def tried(
-    desk: Desk, *rules: dict[str, Any], operation: str = READ, target: str = "*", flags: tuple[str, ...] = ()
-) -> Any:
-    words = ("--document", text(*rules), "--operation", operation, "--target", target, *flags)
-    return desk.done("simulate", *words)
+def tried(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = ()) -> Any:
+    return desk.done("simulate", "--document", text(*rules), "--operation", READ, "--target", "*", *flags)
 
 
-def verdict(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = (), target: str = "*") -> str:
-    return str(tried(desk, *rules, flags=flags, target=target)["decision"])
+def verdict(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = ()) -> str:
+    return str(tried(desk, *rules, flags=flags)["decision"])
 
 
 def shown(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = (), target: str = "*") -> list[str]:
@@ -42,42 +38,30 @@ def test_the_verdict_comes_first_with_the_rule_that_decides(desk: Desk) -> None:
 
 
 def test_an_invalid_value_is_refused_with_its_flag(desk: Desk) -> None:
-    tags = [
-        (flag, tag) for flag in ("--request-tag", "--resource-tag") for tag in ("env", "=p", "e=a,e=b", "e=a,", ",")
-    ]
     for flag, value in (
         *((flag, "") for flag in ("--document", "--operation", "--target", "--principal-type", "--time", "--tenant")),
-        ("--target", "instances/i-1"),
         ("--target", "frn:compute:*:*:instances"),
-        ("--target", "frn:compute:*::instances/a"),
-        *(("--source-ip", address) for address in ("", "999.1.1.1", "203.0.113.0/24")),
+        ("--source-ip", "203.0.113.0/24"),
         ("--principal-type", "robot"),
-        ("--time", "2026-03-01"),
         ("--time", "2026-03-01T09:00:00"),
-        *((flag, tag) for flag in ("--request-tag", "--resource-tag") for tag in tags),
+        *(("--request-tag", tag) for tag in ("env", "=p", "e=a,e=b", "e=a,", ",")),
+        ("--resource-tag", "env"),
     ):
         words = {"--document": text(allow("*")), "--operation": READ, "--target": "*", flag: value}
         assert flag in desk.refused(2, "simulate", *(word for pair in words.items() for word in pair))
-    words = ("simulate", "--document", text(allow("*")), "--target", "*", "-d", "--operation")
-    for operation in ("compute:read", "compute:*:read", "*", "a:b:c:d"):
-        message = desk.refused(2, *words, operation)
-        assert ("svc:resource:action" in message, "/api/" in message) == (True, False)
+    message = desk.refused(
+        2, "simulate", "--document", text(allow("*")), "--target", "*", "-d", "--operation", "compute:read"
+    )
+    assert ("svc:resource:action" in message, "/api/" in message) == (True, False)
 
 
 def test_a_target_of_another_service_is_denied(desk: Desk) -> None:
     bucket = "frn:storage:*:*:buckets/b"
     lines = shown(desk, allow("*"), target=bucket)
-    assert lines[0].startswith("DENIED")
-    assert "the target is of storage" in lines[1]
+    assert (lines[0].startswith("DENIED"), "the target is of storage" in lines[1]) == (True, True)
     message = desk.refused(2, "who", "--operation", READ, "--target", bucket)
-    assert "target" in message
-    assert "of compute" in message
-
-
-def test_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
+    assert all(part in message for part in ("target", "of compute"))
     only = allow("*", targets=("frn:compute:*:*:instances/i-*",))
-    assert verdict(desk, only, target=ONE) == "allowed"
-    assert verdict(desk, only, target="frn:compute:*:*:instances/x-1") == "denied"
     assert "the operation is allowed on some targets" in shown(desk, only)[2]
 
 
@@ -92,13 +76,6 @@ def test_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) -> Non
 def test_the_result_lists_each_part_of_each_rule(desk: Desk) -> None:
     constrained = named("keep", deny("*:*:read", equals={"frn:region": "fi-hel-1"}))
     rules, flags = (named("all", allow("*")), constrained), ("--region", "fi-hel-1")
-    result = tried(desk, *rules, flags=flags)
-    decided = (result["decision"], result["reason"], result["decidingRule"])
-    assert decided == ("denied", "explicit_deny", {"index": 1, "name": "keep"})
-    first, second = result["rules"]
-    assert (first["operation"], first["target"], first["constraints"], first["fires"]) == ("true", "true", [], True)
-    constraint = {"operator": "equals", "key": "frn:region", "values": ["fi-hel-1"], "result": "true"}
-    assert second["constraints"] == [constraint]
     lines = shown(desk, *rules, flags=flags)
     assert lines[:2] == [f"DENIED  {READ} on *", "  rule 2 (keep) denies it"]
     assert [line.split()[:4] for line in lines[3:]] == [
@@ -107,8 +84,6 @@ def test_the_result_lists_each_part_of_each_rule(desk: Desk) -> None:
         ["2", "keep", "deny", "denies"],
     ]
     far, near = named("far", allow("dns:*")), named("near", allow("compute:*", equals={"frn:region": "se-sto-1"}))
-    result = tried(desk, far, near, flags=flags)
-    assert (result["reason"], result["nearestRule"]["name"]) == ("no_match", "near")
     nearest = "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 is not satisfied"
     assert shown(desk, far, near, flags=flags)[1] == nearest
     assert "its operations do not match" in shown(desk, far)[1]
@@ -121,7 +96,6 @@ LATER = {"frn:currentTime": "2026-03-01T09:00:00Z"}
 def test_flags_are_the_context_of_the_request(desk: Desk) -> None:
     for constraint, flags, decision in (
         ({"ipInRange": IP}, ("--source-ip", "203.0.113.7"), "allowed"),
-        ({"ipInRange": IP}, ("--source-ip", "::ffff:203.0.113.7"), "allowed"),
         ({"ipInRange": IP}, ("--source-ip", "2001:db9::1"), "denied"),
         ({"equals": KIND}, ("--principal-type", "api_key"), "allowed"),
         ({"equals": KIND}, ("--principal-type", "user"), "denied"),
@@ -130,16 +104,12 @@ def test_flags_are_the_context_of_the_request(desk: Desk) -> None:
         ({"after": LATER}, (), "allowed"),
     ):
         assert verdict(desk, allow("*", **constraint), flags=flags) == decision, (constraint, flags)
-    office = allow("*", ipInRange=IP)
-    result = tried(desk, office)
-    missing = [{"key": "frn:sourceIp", "flag": "--source-ip"}]
-    assert (result["reason"], result["missing"]) == ("unknown_context", missing)
-    assert "set it with --source-ip" in shown(desk, office)[2]
+    assert "set it with --source-ip" in shown(desk, allow("*", ipInRange=IP))[2]
 
 
 @pytest.mark.parametrize("kind", ["request", "resource"])
 def test_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kind: str) -> None:
-    flag, key = f"--{kind}-tag", f"frn:{kind}Tag/env"
+    key = f"frn:{kind}Tag/env"
     prod, other = deny("*", equals={key: "prod"}), deny("*", notEquals={key: "prod"})
     for rule, values, decision in (
         # Two tags, in one flag or in two; values may hold an equals sign.
@@ -149,13 +119,11 @@ def test_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kind: str) -> 
         # Without tags, and with unknown tags: a deny that needs the tag fires.
         (prod, ("",), "allowed"),
         (prod, (), "denied"),
-        # A tag known to be absent is not equal to any value; an unknown one may be.
+        # A tag known to be absent is not equal to any value.
         (other, ("",), "denied"),
     ):
-        flags = tuple(word for value in values for word in (flag, value))
+        flags = tuple(word for value in values for word in (f"--{kind}-tag", value))
         assert verdict(desk, allow("*"), rule, flags=flags) == decision, (rule, values)
-    assert verdict(desk, allow("*", notEquals={key: "prod"}), flags=(flag, "")) == "allowed"
-    assert tried(desk, allow("*", notEquals={key: "prod"}))["reason"] == "unknown_context"
 
 
 def test_tenant_is_a_fact_of_the_request_in_a_trial(desk: Desk) -> None:
@@ -187,8 +155,6 @@ def test_the_rights_of_the_author_count_with_as_author(own_desk: Desk) -> None:
     assert "no permission" in capped.out
     assert capped.err == ""
     assert desk.done(*words, "--as-author")["asAuthor"] is True
-    desk.home.sign_in(OWNER)
-    assert desk.done(*words, "--as-author")["decision"] == "allowed"
 
 
 def test_a_warning_has_its_place_and_keeps_the_decision(desk: Desk) -> None:

@@ -22,25 +22,16 @@ from tests.homes import Home
 from tests.service.planned import until
 
 
-def create(home: Home, name: str, organization: str = AURORA) -> dict[str, object]:
-    record: dict[str, object] = home.json("tenant", "create", "--name", name, "--organization", organization)
-    return record
-
-
-def record_of(home: Home, tenant: dict[str, object]) -> dict[str, object]:
-    return next(item for item in listed(home, "--all") if item["id"] == tenant["id"])
-
-
 def test_a_tenant_is_returned_at_once_and_becomes_active(demo: Home) -> None:
-    made = create(demo, "Night Shift")
-    assert made["status"] == "provisioning"
-    assert made["displayName"] == "Night Shift"
-    assert made["slug"] == "night-shift"
-    assert made["organizationId"] == AURORA
-    until(lambda: record_of(demo, made)["status"] == "active")
-    done = record_of(demo, made)
-    for member in ("id", "displayName", "slug", "organizationId", "createdAt"):
-        assert done[member] == made[member]
+    made = demo.json("tenant", "create", "--name", "Night Shift", "--organization", AURORA)
+    expected = {"displayName": "Night Shift", "slug": "night-shift", "organizationId": AURORA}
+    assert made.items() >= (expected | {"status": "provisioning"}).items()
+
+    def record() -> dict[str, object]:
+        return next(item for item in listed(demo, "--all") if item["id"] == made["id"])
+
+    until(lambda: record()["status"] == "active")
+    assert record().items() >= (expected | {"createdAt": made["createdAt"]}).items()
 
 
 def test_a_member_creates_and_renames_no_tenant(demo: Home) -> None:
@@ -77,15 +68,6 @@ def test_lists_are_of_one_organization_or_of_all(shared: Home) -> None:
     assert all(text in unselected.err for text in ("or use --all", AURORA))
 
 
-def test_renaming_changes_the_display_name_only(demo: Home) -> None:
-    before = next(item for item in listed(demo, "--all") if item["id"] == STAGING)
-    renamed = demo.json("tenant", "rename", STAGING, "--name", "Web Shop")
-    assert renamed["displayName"] == "Web Shop"
-    assert (renamed["id"], renamed["slug"]) == (before["id"], before["slug"])
-    named = demo.json("tenant", "rename", STAGING.upper(), "--name", "Shop", "--organization", before["organizationId"])
-    assert named["displayName"] == "Shop"
-
-
 def test_renaming_needs_an_id(shared: Home) -> None:
     assert shared.frost("whoami").code == 0  # signed in, on a platform that runs
     result = shared.frost("tenant", "rename", "Staging", "--name", "x")
@@ -95,13 +77,6 @@ def test_renaming_needs_an_id(shared: Home) -> None:
     assert "frost tenant list" in result.err
     assert WEB_SHOP in shared.frost("tenant", "rename", "web shop", "--name", "x").err
     assert [item["displayName"] for item in listed(shared, "--all") if item["id"] == WEB_SHOP] == ["Web Shop"]
-
-
-def test_current_names_the_tenant_and_its_source(shared: Home) -> None:
-    record = shared.frost("tenant", "current", "-o", "json").json()
-    assert (record["id"], record["source"]) == (WEB_SHOP, "default")
-    table = shared.frost("tenant", "current").out
-    assert all(text in table for text in ("Web Shop", "default"))
 
 
 def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
@@ -117,8 +92,6 @@ def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) ->
 
 def test_each_context_keeps_its_own_selection(demo_slow: Home) -> None:
     demo = demo_slow
-    create(demo, "Elsewhere")
-    assert current(demo)["id"] == WEB_SHOP
     used = demo.frost("tenant", "use", DATA_LAKE, env={"FROST_TENANT": STAGING})
     assert (used.code, "FROST_TENANT" in used.err) == (0, True)
     document = yaml.safe_load(demo.config.read_text())
@@ -131,12 +104,3 @@ def test_each_context_keeps_its_own_selection(demo_slow: Home) -> None:
     assert current(demo)["id"] == DATA_LAKE
     provisioning = demo.frost("tenant", "use", SANDBOX)
     assert (provisioning.code, "provision" in provisioning.err) == (0, True)
-
-
-def test_names_full_of_escapes_and_markup_are_kept_and_never_obeyed(demo: Home) -> None:
-    refused = demo.frost("tenant", "create", "--name", "evil\x1b]0;PWNED\x07", "--organization", AURORA)
-    assert refused.code in (1, 2)
-    assert "\x1b" not in refused.err
-    made = create(demo, "[/bold][@click=app.quit]x[/] $(reboot)")
-    line = next(line for line in demo.frost("tenant", "list", "--all").out.splitlines() if str(made["id"]) in line)
-    assert "[/bold][@click=app.quit]x[/] $(reboot)" in line

@@ -1,15 +1,20 @@
 """The reference of the commands, from the help texts and options that `--help` shows."""
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import click
 
 from client.commands.command import GLOBAL_FLAGS, Command, Group, Lazy
+from client.commands.invocation import Invocation
 from client.commands.root import root
+from tui import launch
 
 PERSON = "Requires a person who is signed in."
 ESCAPED_BAR = r"\|"
+ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
 
 
 class Entry(NamedTuple):
@@ -39,8 +44,23 @@ def entries(group: Group = root, words: str = "frost", person: bool = False) -> 
             yield from entries(command, f"{words} {name}", needs_person)
 
 
+def parse(words: list[str]) -> click.Command:
+    """Read a command line as the program does, without running it. Raises what the program would report."""
+    register_web()
+    command: click.Command = root
+    if launch.parse(words) is not None:
+        return command
+    words = [ID if re.fullmatch("[A-Z_]*ID", word) else word for word in words]
+    with suppress(click.exceptions.Exit):  # --help
+        context = root.make_context("frost", list(words), obj=Invocation(words))
+        while isinstance(command, Group) and (rest := [*context._protected_args, *context.args]):
+            name, found, rest = command.resolve_command(context, rest)
+            assert found is not None
+            command, context = found, found.make_context(name, rest, parent=context)
+    return command
+
+
 def render() -> str:
-    """Return the reference as Markdown."""
     register_web()
     parts = ["## Flags of every command", _flags(GLOBAL_FLAGS, click.Context(root))]
     for entry in entries():
@@ -87,5 +107,4 @@ def _plain(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return text for a cell of a table, on one line."""
     return _plain(" ".join(text.split())).replace("|", ESCAPED_BAR)

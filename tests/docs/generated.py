@@ -16,7 +16,6 @@ class Generated(NamedTuple):
     render: Callable[[], str]
 
     def current(self) -> str:
-        """Return the text of the file."""
         return (ROOT / "docs" / self.name).read_text()
 
     def expected(self) -> str:

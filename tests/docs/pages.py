@@ -23,8 +23,6 @@ _HTML_ANCHOR = re.compile(r'<a (?:id|name)="([^"]+)"')
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """A fenced block, with the number of its first line in the file."""
-
     language: str
     text: str
     line: int
@@ -42,8 +40,6 @@ class CommandLine:
 
 @dataclass(frozen=True)
 class Page:
-    """A Markdown document."""
-
     path: Path
 
     def __str__(self) -> str:

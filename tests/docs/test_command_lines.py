@@ -7,18 +7,12 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from client.commands.command import Group
-from client.commands.invocation import Invocation
-from client.commands.root import root
 from client.errors import FrostError
-from tests.docs.commands import register_web
+from tests.docs.commands import parse
 from tests.docs.pages import PAGES, CommandLine, Page
-from tui import launch
 
 SEPARATORS = re.compile(r"[();<>|&]+")
 ASSIGNMENT = re.compile(r"\w+=")
-PLACEHOLDER = re.compile(r"[A-Z]+(_[A-Z]+)*")
-ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
 
 
 def invocations(text: str) -> Iterator[list[str]]:
@@ -35,26 +29,6 @@ def invocations(text: str) -> Iterator[list[str]]:
         if words and words[0] == "frost":
             yield words[1:]
         words = []
-
-
-def parse(words: list[str]) -> None:
-    """Read a command line as the program does, without running it. Raises what the program would report."""
-    register_web()
-    if launch.parse(words) is not None:
-        return
-    words = [ID if PLACEHOLDER.fullmatch(word) and word.endswith("ID") else word for word in words]
-    command: click.Command = root
-    try:
-        context = root.make_context("frost", list(words), obj=Invocation(words))
-        while isinstance(command, Group):
-            rest = [*context._protected_args, *context.args]
-            if not rest:
-                break
-            name, found, rest = command.resolve_command(context, rest)
-            assert found is not None
-            command, context = found, found.make_context(name, rest, parent=context)
-    except click.exceptions.Exit:  # --help
-        pass
 
 
 def problem(command: CommandLine) -> str:

@@ -28,7 +28,6 @@ SETTINGS = {row[0].strip("`"): row for row in rows("| variable | flag | default 
 
 
 def default_of(settings: Settings, option: Option) -> str:
-    """The default as the document writes it."""
     if option.name == "DATA_DIR":
         return "~/.cli/platform"
     values = {name: value for name, value in asdict(settings).items() if not isinstance(value, dict)}

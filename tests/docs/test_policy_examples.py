@@ -18,8 +18,6 @@ REQUEST = re.compile(r"\| `(?P<options>--operation .*)` \| (?P<decision>.*) \|")
 
 
 class Example(NamedTuple):
-    """A request to a document, with the decision that the text promises."""
-
     document: str
     options: str
     decision: str

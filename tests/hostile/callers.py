@@ -108,7 +108,6 @@ class Route:
 
     @property
     def ids(self) -> list[str]:
-        """What the path names by an id."""
         return [name for name in re.findall(r"\{(\w+)\}", self.path) if name not in ("version", "kind")]
 
     def at(self, **ids: str) -> str:
@@ -119,7 +118,6 @@ class Route:
 
     @property
     def ignores_members(self) -> bool:
-        """Whether a member it does not know is ignored and not refused."""
         return self.path.startswith("/access/")
 
     @property
@@ -130,7 +128,6 @@ class Route:
 
 
 def routes() -> list[Route]:
-    """The routes over the network that refuse some caller."""
     return [
         Route(method, path, rule)
         for (method, path), rule in ROUTE_POLICIES.items()
@@ -144,8 +141,6 @@ def words(answer: Answer) -> tuple[int, str]:
 
 
 class Callers:
-    """Their credentials as headers, and one open connection."""
-
     def __init__(self, platform: Running) -> None:
         self.platform = platform
         Iam(platform).binding("isolated", SCOPES)

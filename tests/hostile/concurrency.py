@@ -11,7 +11,6 @@ WAIT_SECONDS = 60
 
 
 def at_once(asks: Sequence[Callable[[], Answer]]) -> list[Answer]:
-    """Start all of them at the same instant."""
     start = threading.Barrier(len(asks))
 
     def begin(ask: Callable[[], Answer]) -> Answer:

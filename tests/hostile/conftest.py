@@ -34,5 +34,4 @@ def world(new_database_url: Callable[[str, bool], str], tmp_path: Path) -> Itera
 
 @pytest.fixture
 def iam(platform: Running) -> Iam:  # noqa: F811
-    """The routes of a tenant, as its owner."""
     return Iam(platform)

@@ -53,7 +53,6 @@ def status(connection: http.client.HTTPConnection, secret: str, path: str = "/ap
 
 
 def like(prefix: str) -> str:
-    """A well-formed unknown key with a prefix."""
     body = prefix.removeprefix(secret_format.API_KEY_PREFIX) + secret_format.mint()[12:34]
     return secret_format.API_KEY_PREFIX + body + secret_format.checksum(body)
 

@@ -17,8 +17,6 @@ from tui.widgets.dialog import Confirm
 
 
 class Asking(KeyQueueApp):
-    """Asks one question about a tenant and keeps the answer."""
-
     def __init__(self, tenant: str, **options: str) -> None:
         super().__init__()
         self.tenant, self.options = tenant, options

@@ -26,7 +26,6 @@ def refused(path: str | Path, silent_seconds: float = inputs.SILENT_SECONDS) -> 
 
 
 def text_of(error: FrostError) -> str:
-    """Everything that a refusal may show."""
     return f"{error.message}\n{error.hint}\n{error.details}\n{error.document()}".replace("\\x00", "")
 
 

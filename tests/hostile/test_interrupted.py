@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "tenant.create": ("tenant", "create", "--name", "Broken Off {n}", "--organization", AURORA),
     "tenant.rename": ("tenant", "rename", STAGING, "--name", "Staging {n}"),
     "default_tags.update": ("tenant", "default-tags", "set", "--tag", "n=v{n}", "--merge"),
+    "default_tags.apply": ("tenant", "default-tags", "apply", "--yes"),
     "api_key.create": ("account", "api-key", "create", "--name", "broken {n}", "--scopes", "compute:read"),
     "api_key.rotate": ("account", "api-key", "rotate", KEYS["terraform"]),
     "group.create": ("iam", "group", "create", "--name", "broken {n}"),

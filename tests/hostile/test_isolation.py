@@ -26,7 +26,6 @@ PLANTED_HEADERS += [("X-Organization-Id", BOREALIS), ("X-Is-Admin", "true")]
 
 
 def mostly_slow(callers: Iterable[str], one: str) -> list[Any]:
-    """Parameters of which one runs with the suite."""
     return [pytest.param(caller, marks=[] if caller == one else [pytest.mark.slow]) for caller in callers]
 
 
@@ -37,7 +36,6 @@ def callers() -> Iterator[Callers]:
 
 
 def cost(inside: World, route: Route, headers: dict[str, str], path: str) -> tuple[int, bytes, list[str]]:
-    """Status, words and statements of a request."""
     inside.forget()
     answer = inside.ask(route.method, path, headers, route.body)
     return answer.status_code, answer.content, inside.without_leases()

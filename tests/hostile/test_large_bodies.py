@@ -147,7 +147,6 @@ async def test_anonymous_large_bodies_take_turns_by_network(world: World, monkey
 
 @contextmanager
 def half_a_body(platform: Running, path: str, credential: dict[str, str]) -> Iterator[socket.socket]:
-    """A request whose body begins and does not go on."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(str(platform.socket))
         head = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": "1000", **credential}

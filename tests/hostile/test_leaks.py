@@ -79,7 +79,6 @@ def beginnings(secrets: Iterable[str]) -> set[str]:
 
 
 def use_all_secrets(running: Running) -> set[str]:
-    """Use every kind of secret on a platform, and return them."""
     key = Key(running, "compute:read")
     assert key.use().status == 200
     rotated = key.manage("POST", "/rotate", {}).json()["key"]
@@ -102,12 +101,10 @@ def use_all_secrets(running: Running) -> set[str]:
 
 
 def secret_of(running: Running) -> bytes:
-    """The platform's own secret."""
     return (running.folder / "secret.key").read_bytes()
 
 
 def write_down(url: str, own: bytes, secret: str) -> None:
-    """Put a secret into the audit log."""
     event, members = AuditEvent.PLATFORM_STOP, {"target": "x", "details": {"x": secret}, "at": datetime.now(UTC)}
     with closing(audited(url, own)) as database, database.write() as connection:
         entries.record(connection, PLATFORM, event=event, **members)

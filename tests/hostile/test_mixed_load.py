@@ -1,19 +1,16 @@
 """Under mixed load, no permit that a decision from the tables denies."""
 
 import json
-import os
 import random
-import statistics
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, select, update
 
 from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
@@ -34,7 +31,6 @@ AT_MOST_SECONDS = 240.0
 SEEN, CHANGED = 20, 30
 CATALOGUE = Catalogue([operation.name for operation in operations()])
 LEVELS = {operation.name: operation.access_level for operation in operations()}
-MEGABYTE = 1024 * 1024
 VERBS = {"GET": "read", "PATCH": "update"}
 
 
@@ -79,7 +75,6 @@ def permitted(connection: Connection, key_id: str, question: AccessRequest) -> b
 
 
 def grants(connection: Connection) -> str:
-    """All that a decision rests on."""
     parts = []
     for table, columns in (
         (tables.policies, ("id", "version", "authored_by")),
@@ -95,14 +90,11 @@ def grants(connection: Connection) -> str:
 
 @dataclass
 class Load:
-    """What goes on, and what was found."""
-
     platform: Running
     ends: float
     database: Database = field(init=False)
     checked: Counter[str] = field(default_factory=Counter)
     changes: Counter[int] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
     wrong: list[Any] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -119,7 +111,6 @@ class Load:
         return compared > SEEN and sum(count for status, count in [*self.changes.items()] if status < 300) > CHANGED
 
     def change(self, seed: int, person: str, keys: list[Key]) -> None:
-        """Policies and groups made, filled, edited and deleted by one person."""
         chance, iam = random.Random(seed), Iam(self.platform, person)
         mine, groups = list[str](), list[str]()
         targets = ("*", f"frn:compute:*:{WEB_SHOP}:instances/*", "frn:compute:se-sto-1:*:*/*")
@@ -172,11 +163,9 @@ class Load:
             path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{resource['id']}"
             with self.database.read() as connection:
                 before = grants(connection)
-            began = time.monotonic()
             headers = {"X-API-Key": key.secret, "Content-Type": "application/json"}
             content = b"{}" if method == "PATCH" else None  # Refused as empty, once it is let in.
             answer = exchange(UnixConnection(self.platform.socket), method, path, headers, content)
-            taken = time.monotonic() - began
             assert answer.status in (200, 400, 403, 409), answer
             facts = RequestContext(
                 current_time=time.time(),
@@ -193,21 +182,12 @@ class Load:
                 may = permitted(connection, key.id, question) if same else None
                 same = same and grants(connection) == before
             with self.lock:
-                self.seconds.append(taken)
                 if not same:
                     self.checked["changed meanwhile"] += 1
                 elif method == "GET":
                     self.checked["allowed" if may else "denied"] += 1
                     if (answer.status == 200) is not may:
                         self.wrong.append((method, key.id, name, answer.status, may))
-
-
-def used(platform: Running) -> tuple[int, int]:
-    """Resident bytes and open files of the platform."""
-    assert platform.process
-    place = Path(f"/proc/{platform.process.pid}")
-    pages = int((place / "statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE"), len(list((place / "fd").iterdir()))
 
 
 @pytest.mark.slow
@@ -227,21 +207,11 @@ def test_no_permit_that_a_decision_from_scratch_denies(kind: str, demo_url: Demo
             jobs = [threads.submit(load.change, seed, person, keys) for seed, person in enumerate((OWNER, ADMIN))]
             jobs += [threads.submit(load.use, seed, keys, resources) for seed in (10, 11, 12)]
             jobs.append(threads.submit(load.demote, 20))
-            time.sleep(SECONDS * 0.4)
-            early = used(platform)
             for job in jobs:
                 job.result()
-        late = used(platform)
-        with load.database.read() as connection:
-            entries = connection.scalar(select(func.count()).select_from(tables.audit_log))
         load.database.close()
     assert load.wrong == []
     assert load.is_enough(), (load.checked, load.changes)
-    assert entries
-    # Flat: caches are bounded. Decisions of a few keys and 25 s of them are far below this.
-    assert late[0] - early[0] < 48 * MEGABYTE, (early, late)
-    assert late[1] - early[1] < 24, (early, late)
-    assert statistics.quantiles(load.seconds, n=100)[98] < 60, "p99, with much room for a busy machine"
 
 
 def test_the_comparison_sees_a_permit_too_many(own: Running) -> None:

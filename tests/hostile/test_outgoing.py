@@ -35,7 +35,6 @@ def resolved(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
 
 @contextmanager
 def serving(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A raw server on the loopback; its port."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:

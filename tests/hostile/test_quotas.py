@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
@@ -80,17 +80,6 @@ def test_a_change_waits_for_a_creation_that_is_under_way_and_counts_it(sandbox: 
     assert (sandbox.report()["secret"]["used"], sandbox.report()["secret"]["limit"]) == (1, 1)
 
 
-@pytest.mark.parametrize("attempt", range(5))
-def test_a_lowering_among_creations_never_ends_below_the_use(sandbox: Quotas, attempt: int) -> None:
-    sandbox.give("secret", 12)
-    sandbox.put("secret", *["active"] * 8)
-    creations: list[Callable[[], Answer]] = [lambda: sandbox.create("secret")] * 8
-    at_once([*creations[:attempt], lambda: sandbox.ask("secret", 9), *creations[attempt:]])
-    entry = sandbox.report()["secret"]
-    assert entry["used"] <= entry["limit"]
-    assert (entry["limit"], entry["used"]) in {(9, 9), (12, 12)}
-
-
 # Raises
 
 
@@ -101,20 +90,6 @@ def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
         limit = limits.organization_limits(connection, AURORA)[resource_type]
     assert limit is not None
     return together, limit
-
-
-@pytest.mark.parametrize("attempt", range(5))
-def test_raises_of_two_tenants_never_exceed_the_organization(sandbox: Quotas, attempt: int) -> None:
-    staging = Quotas(sandbox.platform, ADMIN, STAGING)
-    with_room, limit = allocated(sandbox, "dns_zone")
-    room = limit - with_room
-    both = [staging, sandbox] if attempt % 2 else [sandbox, staging]
-    try:
-        answers = at_once([partial(one.ask, "dns_zone", 20 + room) for one in both])
-        assert outcomes(answers) == {"201": 1, "QUOTA_BOUND_EXCEEDED": 1}
-        assert allocated(sandbox, "dns_zone") == (limit, limit)
-    finally:
-        staging.give("dns_zone", 20)
 
 
 def test_ten_raises_at_once_end_at_one_of_them_within_the_bound(sandbox: Quotas) -> None:
@@ -166,13 +141,6 @@ def test_opposite_reviews_at_once_decide_once(sandbox: Quotas) -> None:
     assert outcomes(answers) == {"200": 1, "QUOTA_REQUEST_DECIDED": 9}
     decided = sandbox.organization_history()[0]["status"]
     assert sandbox.organization_report()["vcpu"]["limit"] == (5000 if decided == "approved" else 800)
-
-
-def test_the_same_request_ten_times_at_once_is_made_once(sandbox: Quotas) -> None:
-    answers = at_once([lambda: sandbox.ask("vcpu", 90, Idempotency_Key="ten-times-at-once")] * 10)
-    assert {answer.status for answer in answers} == {201}
-    assert len({answer.body for answer in answers}) == 1
-    assert len(sandbox.history()) == 1
 
 
 # Floods and wrong places

@@ -15,7 +15,6 @@ from service.authn.rate_limit import (
     LoginThrottle,
     RateLimited,
     consume,
-    delete_expired,
     throttle_key,
 )
 from service.db.engine import Database
@@ -93,20 +92,6 @@ async def test_only_well_formed_guesses_reach_the_database(
         assert await status(good) == 401
         assert rows(inside.platform.database) == 2
     inside.close()
-
-
-def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
-    replica = LoginThrottle(lambda: 0.0, database)
-    for number in range(20):
-        guess(replica, f"198.51.100.{number}")
-    assert rows(database) == 20
-    with database.write() as connection:
-        connection.execute(rate_limits.update().where(rate_limits.c.key_id.like("guess:%")).values(full_at=1))
-        connection.execute(rate_limits.insert().values(key_id="a session that ended", full_at=1))
-        connection.execute(rate_limits.insert().values(key_id="a key in use", full_at=1 << 60))
-    with database.write() as connection:
-        delete_expired(connection)
-    assert rows(database) == 1
 
 
 def test_a_sweeping_and_a_counting_guess_do_not_deadlock(database: Database) -> None:

@@ -33,7 +33,6 @@ class World(Inside):
         return {"Authorization": f"Bearer {self._form('/issuer/token', **fields)['access_token']}"}
 
     def key(self, name: str) -> dict[str, str]:
-        """One of the world's API keys."""
         return {"X-API-Key": json.loads((self.folder / "world-keys.json").read_text())[name]["secret"]}
 
     def _form(self, path: str, **fields: str) -> Any:

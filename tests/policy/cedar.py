@@ -35,11 +35,6 @@ def text(value: str) -> str:
     return json.dumps(value)
 
 
-def glob(value: str) -> str:
-    """A Cedar pattern; what is special to it but not to us is escaped."""
-    return json.dumps(value)
-
-
 def operation(pattern: str) -> str:
     parts = pattern.split(":")
     parts += ["*"] * (3 - len(parts))
@@ -50,7 +45,7 @@ def operation(pattern: str) -> str:
 def target(pattern: Target) -> str:
     names = ("of", "region_of", "tenant_of", "type")
     tests = [f"context.{name} == {text(p)}" for name, p in zip(names, pattern[:4], strict=True) if p != "*"]
-    return all_of([*tests, f"context.id like {glob(pattern.id)}"])
+    return all_of([*tests, f"context.id like {text(pattern.id)}"])
 
 
 def constraint(one: Constraint) -> str:
@@ -73,7 +68,7 @@ def constraint(one: Constraint) -> str:
 
 def same(held: str, operator: str, value: str) -> str:
     if operator == "like":
-        return f"{held} like {glob(value)}"
+        return f"{held} like {text(value)}"
     return f"{held} {'==' if operator == 'equals' else '!='} {text(value)}"
 
 

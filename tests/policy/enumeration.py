@@ -15,7 +15,7 @@ OPERATIONS = tuple(
 REGIONS, TYPES = ("eu", "us", "elsewhere", "*"), ("instances", "volumes", "new", "*")
 IDS = (*("".join(letters) for size in (1, 2, 3) for letters in product("abcx", repeat=size)), "*")
 FEW_IDS = ("a", "ab", "abc", "b", "ba", "axb", "x", "*")
-TEXTS = ("", "d", "de", "dev", "prod", "de*", "*d*", "xd", "dex", "zz", "pro")
+TEXTS = ("", "d", "de", "dev", "Dev", "prod", "de*", "*d*", "xd", "dex", "zz", "pro")
 INSTANTS = tuple(
     instant + step for text in TIMES if (instant := parse_timestamp(text)) is not None for step in (-1.0, 0.0, 1.0)
 )

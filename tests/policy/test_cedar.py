@@ -38,7 +38,6 @@ def known_question(chance: random.Random) -> AccessRequest:
 
 
 def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
-    """Return how many requests were decided alike, and how many of them allowed."""
     chance = random.Random(seed)
     alike = allowed = 0
     for _ in range(documents):

@@ -21,7 +21,6 @@ from tests.policy.comparisons import (
     confirmed,
     deny,
     disagreement,
-    pair,
     ranges,
     rules,
     trap,
@@ -32,12 +31,6 @@ from tests.policy.comparisons import (
 @pytest.mark.parametrize(("seed", "pairs"), [*((n, 40) for n in range(6)), *((n, 250) for n in range(100, 108))])
 def test_the_check_agrees_with_the_enumeration(seed: int, pairs: int) -> None:
     assert disagreement(seed, pairs) is None
-
-
-def test_both_answers_are_met_often_enough_to_mean_something() -> None:
-    chance = random.Random(0)
-    answers = [asked(*pair(chance, 1)).answer for _ in range(200)]
-    assert min(answers.count(Answer.WITHIN), answers.count(Answer.BEYOND)) > 40
 
 
 def test_cases_that_random_rules_seldom_have() -> None:
@@ -107,16 +100,6 @@ def test_many_denies_with_a_word_between_stars_are_decided(each: list[dict[str, 
     assert bounded(draft, rules(allow("*:*:read"))) is Answer.BEYOND
     assert bounded(rules(allow("compute:*")), draft) is Answer.BEYOND
     assert bounded(rules(allow("compute:*"), *denies[1:]), draft) is Answer.BEYOND
-
-
-@pytest.mark.parametrize("each", [BY_TAG, BY_ID])
-def test_many_allows_with_a_word_between_stars_are_decided(each: list[dict[str, Any]]) -> None:
-    draft = rules(*(allow("compute:*", **one) for one in each))
-    assert bounded(draft, rules(*(allow("*", **one) for one in each))) is Answer.WITHIN
-    assert bounded(draft, rules(*(allow("*", **one) for one in each[1:]))) is Answer.BEYOND
-    assert bounded(draft, [*draft, *rules(deny("*:*:delete"))]) is Answer.BEYOND
-    targets = [one for each_one in BY_ID for one in each_one["targets"]]
-    assert bounded(rules(allow("compute:*", targets=targets)), rules(allow("*", targets=targets))) is Answer.WITHIN
 
 
 def test_a_deny_that_is_needed_is_found_among_many() -> None:
@@ -189,20 +172,8 @@ def test_rules_that_almost_agree_are_compared_as_trying_every_request_does(seed:
     assert answers[Answer.UNDECIDED] == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_counterexample_is_one_in_the_judgement_of_the_reference(seed: int) -> None:
-    chance = random.Random(9500 + seed)
-    for _ in range(40):
-        draft = [worlds.rule(chance) for _ in range(chance.randint(5, 30))]
-        author = [rule for rule in draft if chance.random() < 0.9] + [worlds.rule(chance) for _ in range(5)]
-        found = asked(draft, author)
-        assert found.answer is not Answer.UNDECIDED
-        assert found.answer is Answer.WITHIN or confirmed(found, draft, author)
-
-
 LETTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 20_000)))
 LARGE = {
-    "ids": rules(allow("*", targets=[f"frn:*:*:*:t/i{number}" for number in range(9_000)])),
     "types and ids": rules(allow("*", targets=[f"frn:*:*:*:t{number}/i{number}" for number in range(6_000)])),
     "a long glob": rules(allow("*", targets=[f"frn:*:*:*:t/{LETTERS}*"])),
     "a glob of stars": rules(allow("*", targets=[f"frn:*:*:*:t/{'a*' * 100_000}"])),
@@ -212,7 +183,6 @@ LARGE = {
         allow("*"), deny("*", constraints={"equals": {f"frn:resourceTag/k{number}": "v" for number in range(5_000)}})
     ),
     "values": rules(*(allow("*", constraints={"equals": {"frn:region": f"r{number}"}}) for number in range(500))),
-    "others": rules(allow("*", targets=[f"frn:*:*:*:any-other-{number}/x" for number in range(2, 6_000)])),
 }
 
 

@@ -23,7 +23,15 @@ from client.policy.matching import (
     parse_target,
     resolve_target,
 )
-from client.policy.model import AccessRequest, Constraint, Document, RequestContext, Rule, parse_cidr_block
+from client.policy.model import (
+    AccessRequest,
+    Constraint,
+    Document,
+    RequestContext,
+    Rule,
+    parse_address,
+    parse_cidr_block,
+)
 from client.policy.partial import exists_allowed_target
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
@@ -196,3 +204,4 @@ def test_address_blocks_are_read_as_the_standard_library_reads_them() -> None:
     for text in invalid:
         with pytest.raises(ValueError, match=r".+"):
             parse_cidr_block(text)
+    assert parse_address("::ffff:10.1.2.3") == parse_address("10.1.2.3")

@@ -146,11 +146,9 @@ class Tab:
             await self.ask("Input.dispatchKeyEvent", type="keyUp", **event)
 
     async def type(self, text: str) -> None:
-        """Type characters one by one."""
         await self.press(*text)
 
     async def picture(self) -> bytes:
-        """The page as a PNG."""
         return base64.b64decode((await self.ask("Page.captureScreenshot", format="png"))["data"])
 
     async def close(self) -> None:
@@ -167,7 +165,6 @@ class Browser:
         self._session = session
 
     async def tab(self) -> Tab:
-        """A new empty tab."""
         async with self._session.put(f"{self._origin}/json/new?about:blank") as answer:
             target = await answer.json()
         tab = Tab(await self._session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0), target["id"])
@@ -175,7 +172,6 @@ class Browser:
         return tab
 
     def kill(self) -> None:
-        """kill -9 of all its processes."""
         os.killpg(self.process.pid, signal.SIGKILL)
 
 

@@ -13,8 +13,6 @@ from tests.homes import Home
 
 
 class Serving:
-    """A running `frost web`."""
-
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         self.process = process
         self.address = address
@@ -23,7 +21,6 @@ class Serving:
         self.host = self.origin.removeprefix("http://")
 
     def tabs(self) -> list[int]:
-        """The processes of its tabs."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return [int(pid) for pid in listed]
 

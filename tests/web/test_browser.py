@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.homes import Home
-from tests.web.browser import CHROMIUM, MISSING, Browser, Tab, chromium
-from tests.web.serving import Serving, gone, serving
+from tests.web.browser import CHROMIUM, MISSING, Browser, chromium
+from tests.web.serving import gone, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason=MISSING)]
 
@@ -75,48 +75,11 @@ async def test_copies_go_to_the_clipboard_of_the_browser_and_its_end_ends_the_pr
         assert await asyncio.to_thread(gone, pids)
 
 
-async def test_a_reload_begins_anew_and_a_second_tab_is_a_process_of_its_own(demo_slow: Home, browser: Browser) -> None:
-    with serving(demo_slow) as server:
-        first = await entered(server, browser)
-        before = server.until_tabs(1)
-        second = await browser.tab()
-        await second.open(await first.value("location.href"))
-        await second.expect("Data Lake")
-        server.until_tabs(2)
-        await first.ask("Page.reload")
-        await first.expect("Data Lake")
-        assert gone(before)
-        assert len(server.until_tabs(2)) == 2
-        await second.close()
-        server.until_tabs(1)
-
-
-async def entered(server: Serving, browser: Browser) -> Tab:
-    """Open the address of the server in a new tab."""
-    tab = await browser.tab()
-    await tab.open(server.address)
-    await tab.expect("Data Lake")
-    return tab
-
-
-async def test_a_draft_in_a_closed_tab_is_kept(demo_slow: Home, browser: Browser) -> None:
-    with serving(demo_slow) as server:
-        tab = await entered(server, browser)
-        await tab.press("2")
-        await tab.expect("deployments")
-        await tab.press("enter")
-        await tab.expect("within your permissions")
-        await tab.press("down", "end", " ")
-        await tab.expect("unsaved")
-        pids = server.until_tabs(1)
-        await tab.close()
-        assert await asyncio.to_thread(gone, pids)
-    assert len(list((demo_slow.path / ".cli" / "drafts").glob("*.json"))) == 1
-
-
 async def test_a_used_address_and_an_ended_server_are_explained(demo_slow: Home, browser: Browser) -> None:
     with serving(demo_slow) as server:
-        tab = await entered(server, browser)
+        tab = await browser.tab()
+        await tab.open(server.address)
+        await tab.expect("Data Lake")
         stranger = await browser.tab()
         await stranger.open(server.address)
         await stranger.expect("this address was already used")

@@ -87,25 +87,18 @@ async def test_invalid_messages_are_ignored_and_leaving_the_screens_closes_the_t
             server.until_tabs(0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-async def test_ctrl_c_ends_every_tab_and_is_no_failure(shared: Home, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 0), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((signal.SIGTERM, 0), (9, -9)))],
+)
+async def test_the_end_of_the_server_ends_every_tab(shared: Home, number: int, code: int) -> None:
     with serving(shared) as server:
         async with let_in(server) as client:
             tabs = [await opened(client) for _ in range(2)]
             pids = server.until_tabs(len(tabs))
-            assert await asyncio.to_thread(server.stop, number) == 0
+            assert await asyncio.to_thread(server.stop, number) == code
             assert gone(pids)
             assert "Traceback" not in (server.process.stderr.read() if server.process.stderr else "")
-
-
-@pytest.mark.slow
-async def test_a_killed_server_takes_its_tabs_along(shared: Home) -> None:
-    with serving(shared) as server:
-        async with let_in(server) as client:
-            await opened(client)
-            pids = server.until_tabs(1)
-            server.process.kill()
-            assert gone(pids)
 
 
 @pytest.mark.slow
