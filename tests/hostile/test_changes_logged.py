@@ -96,7 +96,9 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     cluster = Cluster(own)
     body = {"issuer": cluster.issuer, "keys": [dict(cluster.key.as_dict(private=False))]}
     log.change("workload_identity.issuer.set", "PUT", cluster.path, body)
-    exchanged(log, cluster)
+    answer = exchange(own, cluster.token("tests", "logged"))
+    request_id = answer.headers["x-request-id"]
+    log.entry_of(request_id, "workload_identity.exchange", answer, WEB_SHOP, "workload")
     log.change("workload_identity.issuer.remove", "DELETE", cluster.path)
     log.change("workload_identity.delete", "DELETE", binding)
     resource = f"{TENANT}/resources/instance"
@@ -124,7 +126,8 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     request = log.change("quota_request.create_organization", "POST", path, limit, tenant=None)["request"]["id"]
     path = f"/api/v1/platform/quota-requests/{request}/review"
     log.change("quota_request.review", "POST", path, {"decision": "approve"}, as_=None, tenant=None)
-    created(log, organization)
+    answer = own.ask("POST", f"{organization}/tenants", as_=OWNER, body={"displayName": "Logged"})
+    log.entry_of(answer.headers["x-request-id"], "tenant.create", answer, answer.json()["id"], "session")
     listed = own.get("/api/v1/platform/operations").json()["operations"]
     run = next(one for one in listed if one["status"] in ("pending", "running"))
     path = f"/api/v1/platform/operations/{run['runId']}/cancel"
@@ -140,15 +143,3 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     log.database.close()
 
     assert {rule.audit_event for rule in ROUTE_POLICIES.values() if rule.audit_event} - log.seen == ELSEWHERE
-
-
-def exchanged(log: Log, cluster: Cluster) -> None:
-    """The exchange has no header of ours in its helper: its entry is the newest."""
-    answer = exchange(log.platform, cluster.token("tests", "logged"))
-    log.entry_of(answer.headers["x-request-id"], "workload_identity.exchange", answer, WEB_SHOP, "workload")
-
-
-def created(log: Log, organization: str) -> None:
-    """A new tenant's entry is of the tenant that was made."""
-    answer = log.platform.ask("POST", f"{organization}/tenants", as_=OWNER, body={"displayName": "Logged"})
-    log.entry_of(answer.headers["x-request-id"], "tenant.create", answer, answer.json()["id"], "session")

@@ -244,7 +244,6 @@ HUGE = {
     "operations": text({**RULE, "operations": [f"compte:instnces{number}:reed" for number in range(4_000)]}),
     "targets": text({**RULE, "targets": ["x"] * 50_000}),
     "members": text(RULE, **{f"r{number}": 1 for number in range(20_000)}),
-    "operators": text({**RULE, "constraints": {f"e{number}": 1 for number in range(20_000)}}),
     "keys": text({**RULE, "constraints": {"equals": {f"e{number}": "1" for number in range(15_000)}}}),
 }
 
