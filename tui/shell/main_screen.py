@@ -137,8 +137,6 @@ class MainScreen(Navigator):
         self.mount(prompt, before="Footer")
         if not self.query(TooSmall):
             self.mount(TooSmall())
-        for screen in self.query(ListScreen):
-            screen.heading.mount_deferred()
 
     # Around the screen
 

@@ -64,7 +64,6 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
             screen = self.make(name)
             await self.query_one("#body").mount(screen)
             screen.restore_sort(self.workspace.state.sort.get(name, []))
-            screen.heading.mount_deferred()
         for other in self.query(ListScreen):
             other.display = other is screen
         self.current = screen
