@@ -174,7 +174,9 @@ class FrostApp(PatchedApp):
             _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
 
     def _changed(self, topic: str) -> None:
-        self.frame.changed(topic)
+        is_covered = any(not screen.is_modal for screen in self.screen_stack[1:])
+        if not (topic == "link" and is_covered):  # the main screen shows the connection when it is uncovered
+            self.frame.changed(topic)
         if topic in ("context", "identity"):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())

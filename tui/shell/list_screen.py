@@ -31,6 +31,8 @@ class ListScreen(Row):
     KIND: ClassVar[Kind]
     PRIMARY: ClassVar[str] = "list.detail"
     """The action of Enter."""
+    TOPICS: ClassVar[frozenset[str] | None] = None
+    """Topics of the workspace that `changed` handles; None for all."""
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
 
     DEFAULT_CSS = """

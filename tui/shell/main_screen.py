@@ -117,6 +117,10 @@ class MainScreen(Navigator):
         if focused is None and self.is_mounted:
             self.call_after_refresh(self._regain_focus)
 
+    def on_screen_resume(self) -> None:
+        if self.is_mounted:
+            self.show_header()  # the connection may have changed behind the editor
+
     def on_resize(self) -> None:
         self.call_after_refresh(self._regain_focus)
 
@@ -194,9 +198,11 @@ class MainScreen(Navigator):
             self.undoable, self.lasting = None, ""
             self._end_offer()
         for screen in self.query(ListScreen):
-            screen.changed(topic)
+            if screen.TOPICS is None or topic in screen.TOPICS:
+                screen.changed(topic)
         self.show_header()
-        self.show_keys()
+        if topic != "link":  # no action depends on the connection
+            self.show_keys()
 
     def toast(self, text: str, severity: Severity = "information") -> str:
         """Show a message and return its text as shown. Control characters are made visible."""

@@ -113,6 +113,7 @@ class Tenants(ListScreen):
     TITLE = "Tenants"
     KIND = TENANT
     PRIMARY = "tenants.use"
+    TOPICS = frozenset({"tenants", "tenant", "context", "operations"})
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tenants")]
     DEFAULT_CSS = """
     Tenants .steps--heading { height: auto; color: $text-muted; text-style: bold; }
@@ -144,7 +145,7 @@ class Tenants(ListScreen):
         return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")
 
     def changed(self, topic: str) -> None:
-        if topic in ("tenants", "tenant", "context"):
+        if topic != "operations":
             self.show()
         if topic in ("operations", "context"):
             self.show_detail()
