@@ -23,7 +23,8 @@ from tui.launch import Launch, parse
 from tui.shell.action import ActionContext
 from tui.shell.bars import Key, fitting
 from tui.shell.list_screen import ListScreen
-from tui.shell.routes import History, Navigate, RunAction, View
+from tui.shell.navigator import History, View
+from tui.shell.routes import Navigate, RunAction
 from tui.state import drafts, preferences
 from tui.state.context_state import BACKOFF, Link
 from tui.state.contexts import again, homely

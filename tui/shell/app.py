@@ -182,7 +182,9 @@ class FrostApp(KeyQueueApp):
             _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
 
     def _changed(self, change: Change) -> None:
-        self.frame.changed(change)
+        is_covered = any(not screen.is_modal for screen in self.screen_stack[1:])
+        if not (change is Topic.LINK and is_covered):  # the main screen shows the connection when it is uncovered
+            self.frame.changed(change)
         if change in (Topic.CONTEXT, Topic.IDENTITY):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())

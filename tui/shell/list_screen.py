@@ -12,7 +12,7 @@ from client.tables.columns import Column, Kind, record_of
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.routes import RunAction, Subject
-from tui.state.refresh import Change
+from tui.state.refresh import Change, Topic
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row, Stack
 from tui.widgets.detail import Detail, Section
@@ -36,6 +36,8 @@ class ListScreen(Row, Generic[T]):
     KIND: ClassVar[Kind]
     PRIMARY: ClassVar[str] = "list.detail"
     """The action of Enter."""
+    CHANGES: ClassVar[frozenset[Topic] | None] = None
+    """Topics of the workspace that `changed` handles; None for all."""
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
 
     DEFAULT_CSS = """

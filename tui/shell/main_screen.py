@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -119,6 +119,10 @@ class MainScreen(Navigator):
         if focused is None and self.is_mounted:
             self.call_after_refresh(self._regain_focus)
 
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        if self.is_mounted:
+            self.show_header()  # the connection may have changed behind the editor
+
     def on_resize(self) -> None:
         self.call_after_refresh(self._regain_focus)
 
@@ -139,8 +143,6 @@ class MainScreen(Navigator):
         self.mount(prompt, before="Footer")
         if not self.query(TooSmall):
             self.mount(TooSmall())
-        for screen in self.query(ListScreen):
-            screen.heading.mount_deferred()
 
     # Around the screen
 
@@ -198,9 +200,11 @@ class MainScreen(Navigator):
             self.undoable, self.lasting = None, ""
             self._end_offer()
         for screen in self.query(ListScreen):
-            screen.changed(change)
+            if screen.CHANGES is None or change in screen.CHANGES:
+                screen.changed(change)
         self.show_header()
-        self.show_keys()
+        if change is not Topic.LINK:  # no action depends on the connection
+            self.show_keys()
 
     def toast(self, text: str, severity: Severity = "information") -> str:
         """Show a message and return its text as shown. Control characters are made visible."""

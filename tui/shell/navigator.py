@@ -1,7 +1,7 @@
 """Navigation between screens: opening one, the history behind `[` and `]`, and Esc from an inner screen."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from textual import on
 from textual.screen import Screen
@@ -12,11 +12,70 @@ from tui.shell.action import ActionContext, load
 from tui.shell.bars import Navigation
 from tui.shell.keymap import Keys
 from tui.shell.list_screen import ListScreen
-from tui.shell.routes import MAX_VIEWS, History, Navigate, Subject, View
+from tui.shell.routes import Navigate, Subject
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import LaysOutOnce, PaintsNothing
 from tui.widgets.detail import Detail
+
+MAX_VIEWS = 50
+
+
+class View(NamedTuple):
+    """A screen, its filter, its subject, and the views that led to it."""
+
+    screen: str
+    filter: str = ""
+    subject: Subject | None = None
+    trail: "tuple[View, ...]" = ()
+    """The views that Esc returns to from an inner screen, the nearest last. Their own trails are empty."""
+    record: str = ""
+    """Id of the record under the cursor, in a trail."""
+
+
+class History:
+    """A history like that of a browser: a new view drops the later ones."""
+
+    def __init__(self) -> None:
+        self._views: list[View] = []
+        self._here = -1
+
+    @property
+    def earlier(self) -> View | None:
+        """The previous view."""
+        return self._views[self._here - 1] if self._here > 0 else None
+
+    @property
+    def later(self) -> View | None:
+        """The next view."""
+        return self._views[self._here + 1] if self._here + 1 < len(self._views) else None
+
+    def stand(self, view: View) -> None:
+        """Replace the current view, such as after a change of its filter."""
+        if self._here >= 0:
+            self._views[self._here] = view
+
+    def visit(self, view: View) -> None:
+        """Add a view, unless it is the current one."""
+        if self._here >= 0 and self._views[self._here] == view:
+            return
+        self._views = [*self._views[: self._here + 1], view][-MAX_VIEWS:]
+        self._here = len(self._views) - 1
+
+    def back(self, view: View) -> View | None:
+        """Save `view` as the current one and return the previous one; None at the first."""
+        return self._move(-1, view)
+
+    def forth(self, view: View) -> View | None:
+        """Save `view` as the current one and return the next one; None at the latest."""
+        return self._move(1, view)
+
+    def _move(self, step: int, view: View) -> View | None:
+        self.stand(view)
+        if not 0 <= self._here + step < len(self._views):
+            return None
+        self._here += step
+        return self._views[self._here]
 
 
 class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
@@ -66,7 +125,6 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
             screen = self.make(name)
             await self.query_one("#body").mount(screen)
             screen.restore_sort(self.workspace.state.sort.get(name, []))
-            screen.heading.mount_deferred()
         for other in self.query(ListScreen):
             other.display = other is screen
         self.current = screen

@@ -19,6 +19,8 @@ class TagDraft:
         self.version = version
         self.tags: dict[str, str] = dict(tags)
         self._before: list[dict[str, str]] = []
+        self._checked: Mapping[str, str] | None = None
+        self._problem: rules.Problem | None = None
 
     # State
 
@@ -35,7 +37,9 @@ class TagDraft:
     @property
     def problem(self) -> rules.Problem | None:
         """Why the platform would refuse the set; None if it is valid."""
-        return rules.problem_of_set(self.tags)
+        if self._checked is not self.tags:  # an edit replaces the set
+            self._checked, self._problem = self.tags, rules.problem_of_set(self.tags)
+        return self._problem
 
     @property
     def words(self) -> str:

@@ -132,6 +132,7 @@ class Tenants(ListScreen[Record]):
     TITLE = "Tenants"
     KIND = TENANT
     PRIMARY = "tenants.use"
+    CHANGES = frozenset((Topic.TENANTS, Topic.TENANT, Topic.CONTEXT, Topic.OPERATIONS))
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tenants")]
     DEFAULT_CSS = """
     Tenants .steps--heading { height: auto; color: $text-muted; text-style: bold; }
@@ -163,7 +164,7 @@ class Tenants(ListScreen[Record]):
         return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")
 
     def changed(self, change: Change) -> None:
-        if change in (Topic.TENANTS, Topic.TENANT, Topic.CONTEXT):
+        if change is not Topic.OPERATIONS:
             self.show()
         if change in (Topic.OPERATIONS, Topic.CONTEXT):
             self.show_detail()

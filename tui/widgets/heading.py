@@ -1,7 +1,6 @@
 """The line above a list: title, filter and number of records.
 
-One widget paints title and number. The filter input is mounted after the first frame, which it would delay by an
-eighth.
+One widget paints title and number. The filter input is mounted when the filter is first used.
 """
 
 from collections.abc import Callable
@@ -59,15 +58,15 @@ class Heading(Widget):
         self._count = ""
         self._line: Input | None = None
 
-    def mount_deferred(self) -> None:
-        """Mount the input, hidden."""
-        if self._line is not None:
-            return
-        from tui.widgets.lines import LineInput
+    def _input(self) -> "Input":
+        """Return the filter input, mounted on first use and hidden."""
+        if self._line is None:
+            from tui.widgets.lines import LineInput
 
-        self._line = LineInput(placeholder="text, !exclude, field:value")
-        self._line.display = False
-        self.mount(self._line)
+            self._line = LineInput(placeholder="text, !exclude, field:value")
+            self._line.display = False
+            self.mount(self._line)
+        return self._line
 
     def render(self) -> Content:
         cells = self.content_size.width
@@ -88,22 +87,20 @@ class Heading(Widget):
 
     def open(self) -> None:
         """Show the filter and move the focus to it."""
-        self.mount_deferred()
-        assert self._line is not None
-        self._line.display = True
-        self._line.action_select_all()
+        line = self._input()
+        line.display = True
+        line.action_select_all()
         self.refresh()
         # `focus` would be deferred, and the next keys may be queued already.
-        self.screen.set_focus(self._line)
+        self.screen.set_focus(line)
 
     def put(self, filter_line: str) -> None:
         """Set the filter."""
         if not filter_line and self._line is None:
             return
-        self.mount_deferred()
-        assert self._line is not None
-        self._line.display = bool(filter_line)
-        self._line.value = filter_line
+        line = self._input()
+        line.display = bool(filter_line)
+        line.value = filter_line
         self.refresh()
 
     def clear(self) -> bool:
