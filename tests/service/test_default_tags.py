@@ -5,6 +5,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import select, update
 
 from service.db.engine import Database
