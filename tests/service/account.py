@@ -1,4 +1,4 @@
-"""A running platform as tests of the account use it: keys made and used, one function a route."""
+"""API keys of a running platform: created and used."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def create(platform: Running, *scopes: str, person: str = OWNER, tenant: str = W
 
 
 class Key:
-    """A key that was made, and what is done with it."""
+    """A new key, with the requests of its creator and those with it."""
 
     def __init__(self, platform: Running, *scopes: str, person: str = OWNER, tenant: str = WEB_SHOP, **members: Any):
         answer = create(platform, *scopes, person=person, tenant=tenant, **members)

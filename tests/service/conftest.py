@@ -85,9 +85,8 @@ def cluster() -> Iterator[Cluster]:
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with the schema and nothing else."""
     path = tmp_path_factory.mktemp("migrated") / "platform.db"
-    upgraded = Database(f"sqlite:///{path}")
-    migrate.upgrade(upgraded)
-    upgraded.close()
+    with closing(Database(f"sqlite:///{path}")) as upgraded:
+        migrate.upgrade(upgraded)
     return path
 
 
@@ -140,10 +139,8 @@ def world_url(request: pytest.FixtureRequest, demo_url: DemoUrl) -> str | None:
 def pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Database, Database]]:
     """One PostgreSQL database, opened twice."""
     url = new_database_url("postgresql", True)
-    opened = Database(url), Database(url)
-    yield opened
-    for one in opened:
-        one.close()
+    with closing(Database(url)) as one, closing(Database(url)) as other:
+        yield one, other
 
 
 @pytest.fixture(params=KINDS)
@@ -213,9 +210,8 @@ def own() -> Iterator[Running]:
 @pytest.fixture
 def own_database(own: Running) -> Iterator[Database]:
     """The database of `own`, seen from outside its process."""
-    opened = Database(own.database_url)
-    yield opened
-    opened.close()
+    with closing(Database(own.database_url)) as opened:
+        yield opened
 
 
 @pytest.fixture

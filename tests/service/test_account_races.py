@@ -93,7 +93,7 @@ def test_two_keys_get_different_prefixes(database: Database, monkeypatch: pytest
 
 def require_no_session(database: Database) -> None:
     with database.read() as connection:
-        assert sessions.list_active(connection, "u", NOW) == []
+        assert not sessions.list_active(connection, "u", NOW)
 
 
 def start(connection: Connection) -> None:

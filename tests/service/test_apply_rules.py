@@ -44,27 +44,24 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-def filled(tags: dict[str, str], number: int) -> dict[str, str]:
-    """The tags and so many others, up to what a resource may carry; drawing each of them would take long."""
+def fill(tags: dict[str, str], number: int) -> dict[str, str]:
+    """Add so many other tags, up to the limit of a resource; to draw each of them would take long."""
     return {**{f"other {n}": "" for n in range(min(number, KIND.tag_limit - len(tags)))}, **tags}
 
 
 def inventory_of(defaults: dict[str, str], rows: list[dict[str, Any]]) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Default tags, and resources that have some of them, some near them, and anything else."""
+    """Return default tags, and resources that have some of them, some near them, and others."""
     keys = sorted(defaults)
 
-    def resolved(key: str | tuple[int, str]) -> str:
+    def resolve(key: str | tuple[int, str]) -> str:
         return key if isinstance(key, str) else NEAR[key[1]](keys[key[0] % len(keys)])
 
     resources = [
-        {
-            "tags": filled({resolved(key): value for key, value in row["tags"].items()}, row["others"]),
-            "state": row["state"],
-            "relations": row["relations"],
-        }
+        {name: row[name] for name in ("state", "relations")}
+        | {"tags": fill({resolve(key): value for key, value in row["tags"].items()}, row["others"])}
         for row in rows
     ]
-    return dict(sorted(defaults.items())), resources
+    return {key: defaults[key] for key in keys}, resources
 
 
 INVENTORIES = st.builds(inventory_of, SETS, st.lists(ROWS, min_size=1, max_size=5))
@@ -111,7 +108,7 @@ def test_a_resource_gets_all_missing_tags_or_none_within_its_limit(
             assert set(back.keys) == lacking
 
 
-@given(own=st.builds(filled, st.dictionaries(NAMES, TEXTS, max_size=8), st.integers(0, KIND.tag_limit)), defaults=SETS)
+@given(own=st.builds(fill, st.dictionaries(NAMES, TEXTS, max_size=8), st.integers(0, KIND.tag_limit)), defaults=SETS)
 def test_a_new_resource_gets_all_defaults_or_none(own: dict[str, str], defaults: dict[str, str]) -> None:
     tags = with_defaults(KIND, own, defaults)
     assert tags in (own, {**defaults, **own})

@@ -111,19 +111,27 @@ def test_sqlite_is_set_up_for_a_server(sqlite: Database, tmp_path: Path) -> None
     settings = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
     assert {name: fetch_scalars(sqlite, text(f"PRAGMA {name}"))[0] for name in settings} == settings
     # A write takes the lock before its first change, and a read takes none.
-    other = sqlite3.connect(tmp_path / "platform.db", timeout=0, isolation_level=None)
-    with sqlite.read():
-        other.execute("BEGIN IMMEDIATE")
-        other.execute("ROLLBACK")
-    with sqlite.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
-        other.execute("BEGIN IMMEDIATE")
-    other.close()
+    with closing(sqlite3.connect(tmp_path / "platform.db", timeout=0, isolation_level=None)) as other:
+        with sqlite.read():
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+        with sqlite.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
     # Changes of the schema are part of the transaction.
     with pytest.raises(ZeroDivisionError), sqlite.write() as connection:  # noqa: PT012 - it fails at its end
         connection.exec_driver_sql("CREATE TABLE half (x)")
         raise ZeroDivisionError
     with pytest.raises(OperationalError, match="no such table"):
         fetch(sqlite, text("SELECT * FROM half"))
+
+
+def test_the_url_chooses_the_driver() -> None:
+    for url in ("mysql://localhost/x", "oracle://x", "mssql://x"):
+        with pytest.raises(ValueError, match="must be sqlite or postgresql"):
+            Database(url)
+    for url in ("postgresql://u:p@h/d", "postgresql+psycopg2://u:p@h/d"):
+        with closing(Database(url)) as database:
+            assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
 
 
 @pytest.mark.slow
@@ -138,15 +146,6 @@ def test_a_new_file_is_opened_by_several_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         for number in range(300):
             assert list(threads.map(mode, [tmp_path / f"{number}.db"] * 4)) == ["wal"] * 4
-
-
-def test_the_url_chooses_the_driver() -> None:
-    for url in ("mysql://localhost/x", "oracle://x", "mssql://x"):
-        with pytest.raises(ValueError, match="must be sqlite or postgresql"):
-            Database(url)
-    for url in ("postgresql://u:p@h/d", "postgresql+psycopg2://u:p@h/d"):
-        with closing(Database(url)) as database:
-            assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
 
 
 def test_a_closed_connection_is_replaced(new_database_url: Callable[[str, bool], str]) -> None:
