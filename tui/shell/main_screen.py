@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -117,7 +117,7 @@ class MainScreen(Navigator):
         if focused is None and self.is_mounted:
             self.call_after_refresh(self._regain_focus)
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         if self.is_mounted:
             self.show_header()  # the connection may have changed behind the editor
 
