@@ -3,11 +3,13 @@
 import inspect
 import shlex
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
+from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
 from tui.shell.action import Action, ActionContext
@@ -21,7 +23,16 @@ TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
-ENTRY = {"id": "7", "operation": "policy.attach", "targetKind": "policy", "targetId": "p-1", "target": "policy:p-1"}
+ENTRY = Entry(
+    id="7",
+    at=datetime(2026, 11, 1, tzinfo=UTC),
+    actor=Actor(kind="session"),
+    operation="policy.attach",
+    target="policy:p-1",
+    target_kind="policy",
+    target_id="p-1",
+    outcome="done",
+)
 REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
 BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
 FAILURE = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
@@ -54,6 +65,15 @@ READ_ONLY = "the context prod is read-only"
 def reason(action_id: str, **context: Any) -> str:
     """The reason why an action is disabled in a context; empty if it is not."""
     return actions.BY_ID[action_id].disabled_reason(ActionContext(**context))
+
+
+def test_a_guard_does_not_check_the_record_of_another_screen() -> None:
+    assert reason("activity.target", screen="tenants", record=TENANT, tenant="t-1", role="owner") == ""
+    assert reason("activity.target", screen="activity", record=ENTRY, tenant="t-1", role="owner") == ""
+    other = ENTRY.model_copy(update={"target_kind": "moon"})
+    assert "no screen for moon" in reason(
+        "activity.target", screen="activity", record=other, tenant="t-1", role="owner"
+    )
 
 
 def each_action(of: Iterable[Action] = actions.ACTIONS) -> pytest.MarkDecorator:

@@ -1,13 +1,14 @@
 """The columns that a list shows, and their widths."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from client.tables.columns import TENANT, Column
 from client.tables.iam import ACCESS, CATALOGUE
-from tui.iam.access import Access
+from tui.iam.access import Access, access_text
 from tui.iam.effects import EFFECT
 from tui.widgets.record_view import UNKNOWN_SAMPLE, RecordView
 from tui.widgets.row_painting import fitted
@@ -26,7 +27,7 @@ def view(kind: Any, columns: Sequence[Column], *records: dict[str, Any]) -> Reco
 def test_the_name_of_an_operation_is_never_cut_however_narrow_the_list(space: int) -> None:
     path = [{"kind": "policy", "policyId": "p", "policyName": "from the office " * 4, "ruleIndex": 0, "paths": []}]
     record = {"operation": LONGEST, "access": "conditional", "by": path}
-    columns = Access.columns(None)
+    columns = Access.columns(SimpleNamespace(_access_text=access_text))
     widths = {column.key: cells for column, cells in fitted(view(ACCESS, columns, record), space)}
     assert widths["operation"] >= len(LONGEST)
     assert "access" in widths

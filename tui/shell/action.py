@@ -124,7 +124,12 @@ class Action:
         return self.id.partition(".")[0]
 
     def disabled_reason(self, context: ActionContext) -> str:
-        """Return why it is disabled; empty if it is enabled."""
+        """Return why it is disabled; empty if it is enabled.
+
+        The record of another screen is of another type. That screen has a record of its own, which is not known here.
+        """
+        if context.record is not None and context.screen and self.scope not in (ANYWHERE, LIST, context.screen):
+            context = context._replace(record=None, record_by_name=True)
         return (context.read_only if self.writes else "") or self.guard(context)
 
     def run(self, target: object, argument: str = "") -> Any:
