@@ -165,7 +165,7 @@ def _is_same(endpoint: str, other: str) -> bool:
         return endpoint == other
 
 
-def with_api_key(config: Config, endpoint: str, prefix: str) -> list[str]:
+def find_by_api_key(config: Config, endpoint: str, prefix: str) -> list[str]:
     """Return the names of the contexts of an endpoint whose API key begins with `prefix`.
 
     A context is skipped if its key is in a keyring that is unavailable.
@@ -204,16 +204,19 @@ def _has_api_key(config: Config, name: str, endpoint: str, prefix: str) -> bool:
     return credential_store.load(config, context).secret.startswith(prefix)
 
 
-def old_key_notice(names: Sequence[str]) -> str:
-    """Return a notice about contexts that still have the old key of a rotation, with the command to run next."""
+def store_key_command(name: str) -> str:
+    """Return the command that stores an API key in a context."""
     import shlex
 
+    return f"FROST_CONTEXT={safe(shlex.quote(name))} frost config set api_key -"
+
+
+def old_key_notice(names: Sequence[str], *, secret_shown: bool = True) -> str:
+    """Return a notice about contexts that still have the old key of a rotation, with what to do next."""
     listed = " and ".join(safe(name) for name in names)
     verb = "have" if len(names) > 1 else "has"
-    return (
-        f"context{'s' * (len(names) > 1)} {listed} still {verb} the old key;"
-        f" store the new one: FROST_CONTEXT={safe(shlex.quote(names[0]))} frost config set api_key -"
-    )
+    following = f"store the new one: {store_key_command(names[0])}" if secret_shown else "create another key for it"
+    return f"context{'s' * (len(names) > 1)} {listed} still {verb} the old key; {following}"
 
 
 def remove(config: Config, name: str) -> list[str]:

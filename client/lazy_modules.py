@@ -34,7 +34,11 @@ imported, so this lock and the locks of the import system cannot wait for each o
 
 
 class LazyModule(ModuleType):
-    """A module that executes its code when a missing attribute is read. Thread-safe: other threads wait for the end."""
+    """A module that executes its code when a missing attribute is read.
+
+    Another thread that reads a missing attribute waits for the end. An attribute that is defined already is returned
+    at once, so it may be used before the module is complete.
+    """
 
     def __getattr__(self, name: str) -> Any:
         with _lock:

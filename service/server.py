@@ -151,7 +151,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         logger.info("answering Prometheus on %s:%s", *address)
     admission: Admission = app.state.admission
     admission.fit_descriptors()
-    # How long the event loop waits for the interpreter lock of a busy thread: up to six times for a read on PostgreSQL.
+    # How long the event loop waits for the interpreter lock of a busy thread, up to six times in a read on PostgreSQL.
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     CollectionPauses().start()
     config = uvicorn.Config(

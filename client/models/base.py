@@ -36,7 +36,7 @@ class Wire(BaseModel):
     )
 
     def wire(self) -> Mapping[str, Any]:
-        """Return the JSON object with wire names; members that were not set are left out."""
+        """Return the JSON object with wire names; members that were not set are left out. Do not change it."""
         return self._wire
 
     @cached_property

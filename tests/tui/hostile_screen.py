@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.content import Content
 from textual.filter import LineFilter
 from textual.geometry import Offset
@@ -51,7 +51,7 @@ from tui.shell.palette import Help, Line, Palette
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher
-from tui.terminal.textual_patches import VisibleControls
+from tui.terminal.textual_patches import KeyQueueApp, VisibleControls
 from tui.widgets.detail import Detail
 from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form
@@ -146,7 +146,7 @@ class Parts(Screen[None]):
         self.call_after_refresh(self.query_one(Popup).open, [Choice(text, safe(text))], Offset(2, 2))
 
 
-class Hostile(App[None]):
+class Hostile(KeyQueueApp):
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), VisibleControls()]
 

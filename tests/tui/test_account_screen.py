@@ -134,7 +134,7 @@ async def test_a_session_ended_elsewhere_stops_all_requests(demo: Home, monkeypa
         assert len(asks) == number, "a request was sent without a session"
         assert sign_in_questions(ui) == 0
         await ui.press("r", shows="You are not signed in")
-        await ui.answer("enter", shows=("2 of 16", "tenant-reader"), toast="Signed in to local")
+        await ui.answer("enter", shows=("16 API keys", "compute-all"), toast="Signed in to local")
 
 
 @pytest.mark.slow

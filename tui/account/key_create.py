@@ -251,11 +251,9 @@ async def rotate(screen: KeyForms, key: Record) -> None:
     more = [("Old key", f"{old['id']} {ending}")]
     if rotated.grants:
         more.append(("Copied", counted(rotated.grants, "group or policy", "groups and policies")))
-    contexts = await asyncio.to_thread(_contexts_with, screen.workspace.connection, rotated.replaced.key_prefix)
-    if contexts:
-        more.append(("Contexts", f"with the old key: {', '.join(contexts)}"))
     await _show_secret(screen, rotated, f"New API key {rotated.api_key.name}", more)
     screen.post_message(UndoCleared("rotating an API key"))
+    contexts = await asyncio.to_thread(_contexts_with, screen.workspace.connection, rotated.replaced.key_prefix)
     if contexts:
         from client.contexts import old_key_notice
 
@@ -264,9 +262,9 @@ async def rotate(screen: KeyForms, key: Record) -> None:
 
 def _contexts_with(connection: "Connection", prefix: str) -> list[str]:
     """Return the contexts that have a key. Reads the keyring."""
-    from client.contexts import with_api_key
+    from client.contexts import find_by_api_key
 
-    return with_api_key(connection.config, str(connection.endpoint), prefix)
+    return find_by_api_key(connection.config, str(connection.endpoint), prefix)
 
 
 async def _revoke_old_key(screen: KeyForms, rotated: "RotatedKey") -> "RotatedKey":

@@ -138,8 +138,8 @@ class FrostApp(KeyQueueApp):
         await self.workspace.close()
 
     def _save_state(self) -> None:
-        preferences.save(self.state_path, self.remembered, self._saved)
-        self._saved = self.remembered.copy()
+        if preferences.save(self.state_path, self.remembered, self._saved):
+            self._saved = self.remembered.copy()
 
     def action_interrupt(self) -> None:
         """Show the key that quits: Ctrl-C, pressed by habit, must not lose anything."""

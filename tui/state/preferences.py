@@ -130,8 +130,8 @@ def _is_row(row: Any) -> bool:
     return all(figure is None or isinstance(figure, int) for figure in figures)
 
 
-def save(path: Path, state: State, base: State, *, lock_seconds: float = LOCK_SECONDS) -> None:
-    """Merge the changes between `base` and `state` into the file, atomically.
+def save(path: Path, state: State, base: State, *, lock_seconds: float = LOCK_SECONDS) -> bool:
+    """Merge the changes between `base` and `state` into the file, atomically. Return whether they were saved.
 
     Ignore errors and skip the save if another program holds the lock: the state is not essential.
     """
@@ -141,6 +141,8 @@ def save(path: Path, state: State, base: State, *, lock_seconds: float = LOCK_SE
         make_private(str(path.parent))
         with locked(str(path), seconds=lock_seconds):
             _write(path, merge(base, state, load(path)))
+            return True
+    return False
 
 
 def _write(path: Path, state: State) -> None:

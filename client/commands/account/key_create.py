@@ -5,6 +5,7 @@ A new key may become a context: its secret is saved in the credential store and 
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -126,7 +127,7 @@ def create(
     Option(
         ["--update-context"],
         metavar="NAME",
-        help="Store the new key in context NAME, which has the old one. The secret is never shown.",
+        help="Store the new key in context NAME, which has the old one. Shown only if it cannot be stored.",
         shell_complete=context_names,
     ),
     person=True,
@@ -167,8 +168,8 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
             _show(run, created)  # also after an error: the secret cannot be shown again
         else:
             _show_stored(run, update_context, {**created, "context": update_context})
-    for notice in notices:
-        run.output.warn(notice)
+        for notice in notices:
+            run.output.warn(notice)
     replaced = created["replaced"]
     ends = "is revoked" if replaced["status"] == "revoked" else f"works until {time_text(replaced['expiresAt'])}"
     grants = created.get("grants", 0)
@@ -178,22 +179,25 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
     if others := _contexts_with(run, old):
         from client.contexts import old_key_notice
 
-        run.output.note(old_key_notice(others))
+        run.output.note(old_key_notice(others, secret_shown=update_context is None))
 
 
 def _contexts_with(run: Invocation, key: dict[str, Any]) -> list[str]:
-    """Return the contexts that have a key."""
+    """Return the contexts that have a key; none if the configuration is damaged, as the rotation has succeeded."""
     from client import contexts
     from client.config import reader
 
-    return contexts.with_api_key(reader.load(run.config.path), str(run.connection.endpoint), key["keyPrefix"])
+    with suppress(FrostError):
+        prefix = str(key.get("keyPrefix", ""))
+        return contexts.find_by_api_key(reader.load(run.config.path), str(run.connection.endpoint), prefix)
+    return []
 
 
 def _check_context_key(run: Invocation, name: str, key: dict[str, Any]) -> None:
     """Require that a context has a key, before the key is rotated. Raises FrostError (exit 3, 5, 6)."""
     from client import contexts
 
-    contexts.require_api_key(run.config, name, str(run.connection.endpoint), key["keyPrefix"])
+    contexts.require_api_key(run.config, name, str(run.connection.endpoint), str(key.get("keyPrefix", "")))
 
 
 def _update_context(run: Invocation, name: str, created: dict[str, Any]) -> list[str]:
@@ -202,6 +206,7 @@ def _update_context(run: Invocation, name: str, created: dict[str, Any]) -> list
     Raises:
         FrostError: The config file or the keyring is not writable. The key is printed then, since it would be lost.
     """
+    from client import contexts
     from client.auth import credential_store
 
     try:
@@ -209,7 +214,7 @@ def _update_context(run: Invocation, name: str, created: dict[str, Any]) -> list
     except FrostError as error:
         _show(run, created)
         error.message = f"the new key could not be stored in context {safe(name)}: {error.message}"
-        error.hint = "store the printed key: frost config set api_key -; the old key is still valid"
+        error.hint = f"store the printed key: {contexts.store_key_command(name)}; the old key is still valid"
         raise
 
 

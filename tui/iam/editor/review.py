@@ -30,7 +30,6 @@ from tui.widgets.policy_text import document_text, kind_text
 if TYPE_CHECKING:
     from client.transport.call import Call
 
-"""Timeout of the effect. Without it, the review shows the text difference only."""
 WIDTH = 100
 """Maximum width of the dialog, in cells."""
 FRAME = 7

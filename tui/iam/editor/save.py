@@ -26,7 +26,6 @@ from tui.widgets.policy_text import kind_text
 MAX_NAMES = 5
 """Maximum names in a list; the others are a number."""
 SAVING = "saving …"
-"""Timeout of a save. It is shorter than that of the client because the user is waiting."""
 
 
 def beyond_document(error: FrostError, key: str) -> str:
