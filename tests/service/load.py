@@ -150,7 +150,8 @@ class Load:
 
     def failures(self) -> list[tuple[float, float, str]]:
         """Return the requests that broke; no client may have ended."""
-        assert not [journal.error for journal in self.journals if journal.error]
+        errors = [journal.error for journal in self.journals if journal.error]
+        assert not errors, errors
         return [failure for journal in self.journals for failure in journal.failures]
 
 
@@ -159,20 +160,22 @@ def create_keys(client: Client) -> None:
     base = f"/api/v1/tenants/{client.target.tenant}/api-keys"
     number = f"{client.target.seed} {len(client.journal.results)}"
     name, once = f"load {number}", f"key-{number.replace(' ', '-')}"
-    body = {"name": name, "scopes": ["compute:read"]}
+    # A replica that is killed takes its share of a low limit with it.
+    body = {"name": name, "scopes": ["compute:read"], "rateLimit": 60_000}
     reply = client.ask("POST", base, body, 201, 409, Idempotency_Key=once)
     if reply.status == 201:
         key_id, secret = reply.body["apiKey"]["id"], reply.body["key"]
     else:
         assert reply.body["error"]["code"] == "SECRET_ALREADY_SHOWN", reply
         key_id, secret = reply.body["error"]["details"]["apiKeyId"], ""
-    revoked = client.random.random() < 0.5
+    revoked = client.random.random() < 0.1
     if secret:
         client.ask("GET", "/api/v1/me", None, 200, secret=secret)
     if revoked:
         client.ask("POST", f"{base}/{key_id}/revoke", {})
         if secret:
-            client.ask("GET", "/api/v1/me", None, 401, secret=secret)
+            # Refusals of many clients may reach the limit of their address.
+            client.ask("GET", "/api/v1/me", None, 401, 429, secret=secret)
     client.journal.results.append({"id": key_id, "name": name, "revoked": revoked})
     time.sleep(client.random.uniform(0.1, 0.3))
 
