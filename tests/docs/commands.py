@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 def register_web() -> None:
     """Add `frost web`, as the entry point of the program does."""
-    root.lazy.setdefault("web", Lazy("tui.web.command:web", "The screens, in a browser on this machine."))
+    root.lazy.setdefault("web", Lazy("tui.web.command:web", "Open the screens in a browser on this machine."))
 
 
 def entries(group: Group = root, words: str = "frost", person: bool = False) -> Iterator[Entry]:
