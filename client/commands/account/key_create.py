@@ -147,7 +147,9 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
     both = _overlap(overlap)
     old = own_key(run, key_name, active=True)
     if update_context is not None:
-        _check_context_key(run, update_context, old)
+        from client.contexts import require_api_key  # only a key that a context has needs it
+
+        require_api_key(run.config, update_context, str(run.connection.endpoint), str(old.get("keyPrefix", "")))
     retires = _retirement(old, both)
     with key_errors(expires):
         created = run.call(
@@ -191,13 +193,6 @@ def _contexts_with(run: Invocation, key: dict[str, Any]) -> list[str]:
         prefix = str(key.get("keyPrefix", ""))
         return contexts.find_by_api_key(reader.load(run.config.path), str(run.connection.endpoint), prefix)
     return []
-
-
-def _check_context_key(run: Invocation, name: str, key: dict[str, Any]) -> None:
-    """Require that a context has a key, before the key is rotated. Raises FrostError (exit 3, 5, 6)."""
-    from client import contexts
-
-    contexts.require_api_key(run.config, name, str(run.connection.endpoint), str(key.get("keyPrefix", "")))
 
 
 def _update_context(run: Invocation, name: str, created: dict[str, Any]) -> list[str]:
