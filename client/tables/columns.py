@@ -68,11 +68,17 @@ class Kind(NamedTuple):
     name: str
     plural: str
     id_key: str
+    """Member with the id; empty if only type and id together identify a record, as those of members do."""
     columns: tuple[Column, ...]
     filter_fields: Mapping[str, Column]
     """Fields of filters (`field:value`) by their short names."""
     name_key: str
     """Member with the name that users know."""
+
+    def id_of(self, row: object) -> str:
+        """Return the text that identifies a row in its list: the id, or `type:id`."""
+        record = record_of(row)
+        return str(record[self.id_key]) if self.id_key else ":".join(kind_and_id(record))
 
 
 def columns(kind: Kind, wide: bool = False) -> tuple[Column, ...]:

@@ -134,13 +134,13 @@ class RecordView(Generic[T]):
 
     def id_at(self, position: int) -> str:
         """Return the id of the record at a position."""
-        return str(self.record_at(position)[self.kind.id_key])
+        return self.kind.id_of(self.record_at(position))
 
     def position_of(self, record_id: str) -> int | None:
         """Return the position of a record; None if it is not shown."""
         if self._positions is None:
-            key = self.kind.id_key
-            self._positions = {str(self._records[index][key]): position for position, index in enumerate(self._visible)}
+            id_of, records = self.kind.id_of, self._records
+            self._positions = {id_of(records[index]): position for position, index in enumerate(self._visible)}
         return self._positions.get(record_id)
 
     def is_unknown(self, column: Column) -> bool:
@@ -155,8 +155,7 @@ class RecordView(Generic[T]):
         self._searchable = [None] * len(rows)
         self._prepared = 0
         if self.marks:
-            key = self.kind.id_key
-            self.marks &= {str(record[key]) for record in records}
+            self.marks &= set(map(self.kind.id_of, records))
         self._arrange()
 
     def set_filter(self, line: str) -> None:
@@ -189,7 +188,7 @@ class RecordView(Generic[T]):
             return []
         visible = set(self._visible)
         order = [*self._visible, *(index for index in range(len(self._rows)) if index not in visible)]
-        return [self._rows[index] for index in order if str(self._records[index][self.kind.id_key]) in self.marks]
+        return [self._rows[index] for index in order if self.kind.id_of(self._records[index]) in self.marks]
 
     def _arrange(self, among: Sequence[int] | None = None) -> None:
         """Filter and sort. `among` limits the candidates, if known."""
