@@ -75,7 +75,11 @@ def save_session(config: Config, name: str, session: Credential, environ: Mappin
 
 
 def save_api_key(config: Config, name: str, key: str, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Store an API key for a context. Return notices, for example that it is stored in the file."""
+    """Store an API key for a context. Return notices, for example that it is stored in the file.
+
+    Raises:
+        FrostError: The context has another endpoint than in `config` (exit 6), or the file cannot be written.
+    """
     return _save(config, name, {"api_key": key}, environ)
 
 
@@ -170,15 +174,15 @@ def entry(config: Config, name: str) -> str:
 def context_changed(name: str) -> FrostError:
     """Return the error for a context that has another endpoint now."""
     return FrostError(
-        f"context {safe(name)} has another endpoint now; sessions are not used across endpoints",
+        f"context {safe(name)} has another endpoint now; credentials are not used across endpoints",
         code="CONTEXT_CHANGED",
-        hint="repeat the command, or sign in: frost login",
+        hint="check it: frost config get-contexts",
         exit_code=Exit.CONFLICT,
     )
 
 
 def _check_endpoint(document: Document, context: Context) -> None:
-    """Require the endpoint that issued the session: later requests send it to the endpoint in the file."""
+    """Require the endpoint that issued the credential: later requests send it to the endpoint in the file."""
     begun = "" if context.sources["api_endpoint"] == "default" else context.api_endpoint
     now = document.context(context.name).get("api_endpoint")
     if ("" if now in (None, "~", "null") else str(now)) != begun:
@@ -194,7 +198,7 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
 
     notices: list[str] = []
     with edit(config.path) as document:
-        if "access_token" in members and name in config.contexts:
+        if name in config.contexts:
             _check_endpoint(document, config.contexts[name])
         document.context(name).pop("session", None)
         credentials = document.credentials(name)

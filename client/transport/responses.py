@@ -94,7 +94,8 @@ def refusal(reply: Reply, path: str) -> FrostError:
         message = f"{message} (required permission: {permission})"
     details = envelope.get("details")
     hint = safe(_text(envelope.get("hint")), 300) or _hint(code, reply.status)
-    if reply.status in (429, 503) and (seconds := retry_after(reply)) > MAX_RETRY_AFTER_SECONDS:
+    seconds = retry_after(reply) if reply.status in (429, 503) else 0.0
+    if seconds > MAX_RETRY_AFTER_SECONDS or (seconds and not hint):
         hint = f"try again in {_duration(seconds)}"
     return FrostError(
         message or f"HTTP {reply.status}",
@@ -195,11 +196,11 @@ def _header(reply: Reply) -> float | None:
 
 
 def _duration(seconds: float) -> str:
-    """Format more than two minutes in words, rounded up: `6 minutes`, `3 hours`, `2 days`."""
+    """Format a duration, rounded up: `40 seconds`, `6 minutes`, `3 hours`, `2 days`."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds > 2 * size:
             return f"{-int(-seconds // size)} {unit}"
-    return f"{seconds:.0f} seconds"
+    return "1 second" if seconds <= 1 else f"{-int(-seconds // 1)} seconds"
 
 
 def _exit(status: int, code: str, path: str, *, gone: bool) -> Exit:

@@ -184,9 +184,10 @@ def test_trying_again_ends(
         (429, {"error": {"code": "TRIES", "message": "no", "details": {"retryAfterSeconds": 1e400}}}, "", "3650 days"),
         (429, {}, "9" * 40, "3650 days"),
         (503, {"error": {"code": "OVERLOADED", "message": "too many"}}, "600", "try again in 10 minutes"),
+        (503, {"error": {"code": "OVERLOADED", "message": "too many"}}, "40", "try again in 40 seconds"),
     ],
 )
-def test_more_than_two_minutes_are_not_waited_for(
+def test_a_hint_names_a_wait_that_is_too_long_for_the_client(
     driver: str, quick: Quick, status: int, document: dict[str, object], header: str, hint: str
 ) -> None:
     body = json.dumps(document).replace("Infinity", "1e400").encode()

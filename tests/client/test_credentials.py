@@ -53,6 +53,16 @@ def test_a_key_directly_below_the_context_is_read_and_replaced(home: Home) -> No
     assert "OLD" not in home.config.read_text()
 
 
+def test_a_key_is_not_stored_for_another_endpoint(home: Home) -> None:
+    write(home, "contexts: {a: {api_endpoint: 'https://one.example'}}\n")
+    config = config_of(home)
+    write(home, "contexts: {a: {api_endpoint: 'https://two.example'}}\n")
+    with pytest.raises(FrostError, match="another endpoint") as caught:
+        credential_store.save_api_key(config, "a", "K", IN_FILE)
+    assert (caught.value.code, caught.value.exit_code) == ("CONTEXT_CHANGED", Exit.CONFLICT)
+    assert loaded(home, "a").kind == "none"
+
+
 def test_a_session_is_kept_and_forgotten(home: Home) -> None:
     assert credential_store.save_session(config_of(home), "local", SESSION, IN_FILE) == []
     assert loaded(home) == SESSION._replace(source="file")
