@@ -247,7 +247,10 @@ async def collect(hub: EventHub, stream: Stream, seconds: float) -> list[str]:
 async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time_or_its_session(
     planned: Planned, hub: EventHub, opened: Callable[[], Stream]
 ) -> None:
-    texts = await collect(hub, opened(), 0.5)
+    texts: list[str] = []
+    for seconds in (0.5, 2, 8, 32):  # on a busy machine, the first poll may end after a short stream
+        if RESYNC not in texts:
+            texts = await collect(hub, opened(), seconds)
     assert set(texts) == {RESYNC, KEEPALIVE}
     assert texts.count(RESYNC) == 1
     assert len(texts) >= 3

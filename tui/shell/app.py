@@ -116,8 +116,8 @@ class FrostApp(KeyQueueApp):
         self.frame.mount_deferred()
         self.workspace.start()
         if self.workspace.first_run:
-            # The hint of the first run has been shown, even if this run crashes.
-            self._save_state()
+            # The hint of the first run has been shown, even if this run crashes. Keys do not wait for the lock.
+            self._save_state(lock_seconds=0)
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
 
@@ -137,8 +137,8 @@ class FrostApp(KeyQueueApp):
         self._save_state()
         await self.workspace.close()
 
-    def _save_state(self) -> None:
-        if preferences.save(self.state_path, self.remembered, self._saved):
+    def _save_state(self, lock_seconds: float = preferences.LOCK_SECONDS) -> None:
+        if preferences.save(self.state_path, self.remembered, self._saved, lock_seconds=lock_seconds):
             self._saved = self.remembered.copy()
 
     def action_interrupt(self) -> None:
