@@ -126,8 +126,9 @@ def create(
     ),
     Option(
         ["--update-context"],
+        multiple=True,
         metavar="NAME",
-        help="Store the new key in context NAME, which has the old one. Shown only if it cannot be stored.",
+        help="Store the new key in context NAME, which has the old one; repeatable. Shown only if it cannot be stored.",
         shell_complete=context_names,
     ),
     person=True,
@@ -137,7 +138,7 @@ def create(
         "frost account api-key rotate nightly --update-context nightly",
     ),
 )
-def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, update_context: str | None) -> None:
+def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, update_context: Sequence[str]) -> None:
     """Replace a key with a new one that has the same permissions.
 
     The new key has the name, scopes, rate limit, groups and policies of the old one. Both are valid until the
@@ -146,10 +147,11 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
     until = None if expires is None else times.instant(expires)
     both = _overlap(overlap)
     old = own_key(run, key_name, active=True)
-    if update_context is not None:
+    if update_context:
         from client.contexts import require_api_key  # only a key that a context has needs it
 
-        require_api_key(run.config, update_context, str(run.connection.endpoint), str(old.get("keyPrefix", "")))
+        for name in update_context:
+            require_api_key(run.config, name, str(run.connection.endpoint), str(old.get("keyPrefix", "")))
     retires = _retirement(old, both)
     with key_errors(expires):
         created = run.call(
@@ -160,16 +162,16 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
                 retire_at=None if retires is None else times.wire(retires),
             )
         )
-    notices = [] if update_context is None else _update_context(run, update_context, created)
+    notices = [notice for name in update_context for notice in _update_context(run, name, created)]
     try:
         if not both:
             with still_active(old["id"]):
                 created["replaced"] = run.call(keys.revoke(old["tenantId"], old["id"]))
     finally:
-        if update_context is None:
-            _show(run, created)  # also after an error: the secret cannot be shown again
+        if update_context:
+            _show_stored(run, update_context, {**created, "contexts": list(update_context)})
         else:
-            _show_stored(run, update_context, {**created, "context": update_context})
+            _show(run, created)  # also after an error: the secret cannot be shown again
         for notice in notices:
             run.output.warn(notice)
     replaced = created["replaced"]
@@ -181,7 +183,7 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
     if others := _contexts_with(run, old):
         from client.contexts import old_key_notice
 
-        run.output.note(old_key_notice(others, secret_shown=update_context is None))
+        run.output.note(old_key_notice(others, secret_shown=not update_context))
 
 
 def _contexts_with(run: Invocation, key: dict[str, Any]) -> list[str]:
@@ -373,18 +375,19 @@ def save_as_context(run: Invocation, name: str, created: dict[str, Any]) -> None
         error.message = f"the new key could not be stored: {error.message}"
         _delete_again(run, key, error)
         raise
-    _show_stored(run, name, {"apiKey": key, "context": name})
+    _show_stored(run, [name], {"apiKey": key, "context": name})
     for notice in notices:
         run.output.warn(notice)
 
 
-def _show_stored(run: Invocation, name: str, document: dict[str, Any]) -> None:
-    """Print a key that a context has, without its secret."""
+def _show_stored(run: Invocation, names: Sequence[str], document: dict[str, Any]) -> None:
+    """Print a key that contexts have, without its secret."""
     if run.output.structured:
         run.output.document({member: value for member, value in document.items() if member != "key"})
     else:
         run.output.record(tables_account.API_KEY, document["apiKey"])
-        run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
+        for name in names:
+            run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
 
 
 def _delete_again(run: Invocation, key: dict[str, Any], error: FrostError) -> None:
