@@ -5,19 +5,23 @@ import re
 import shlex
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import iter_modules, resolve_name
 from typing import NamedTuple
 
 import click
 import pytest
 
 import client.api
+from client import contexts
 from client.commands.command import Group
+from client.config import reader
 from tests.docs.commands import entries, parse
 from tests.homes import Home
-from tests.tui.screens import opened
+from tests.tui.screens import Ui, opened
 from tui.iam.editor import actions as editor
+from tui.iam.editor.screen import PolicyEditor
 from tui.shell import actions, routes
+from tui.shell.main_screen import MainScreen
 from tui.state.tag_draft import TagDraft
 
 TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
@@ -185,3 +189,72 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         await ui.until(lambda: bool(ui.app.clipboard), "what was copied")
         assert ui.app.clipboard == "\n".join(f"frost account api-key revoke {one}" for one in marked)
         assert len(marked) == 2
+
+
+TO_CHILD = {
+    "members": ("3", "…contractors", "o", "…expired"),
+    "attachments": ("2", "…contractor", "t", "…deployers"),
+    "versions": ("2", "…contractor", "v", "…create", "G"),
+    "tag-versions": ("v", "…Version"),
+}
+"""Keys from the parent to a screen of its contents. `…text` waits for a text."""
+PREPARATION = {
+    "contexts.use": ("G",),
+    "contexts.sign_out": ("g",),
+    "default-tags.save": ("delete", "…removed"),
+    "tag-versions.put_back": ("G",),
+}
+"""Keys that make an action possible, for example a change to save."""
+
+
+async def press(ui: Ui, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        await (ui.expect(key[1:]) if key.startswith("…") else ui.press(key))
+
+
+async def open_screen(ui: Ui, name: str) -> None:
+    """Open a screen and wait for a record under its cursor."""
+    frame, parent = ui.app.frame, routes.BY_NAME[name].parent or name
+
+    def has_record(of: str) -> bool:
+        return frame.current is not None and of == frame.current.NAME and frame.current.record is not None
+
+    await frame.navigate(parent, "")
+    await ui.until(lambda: has_record(parent), f"records of {parent}")
+    await press(ui, TO_CHILD.get(name, ()))
+    await ui.until(lambda: has_record(name), f"records of {name}")
+
+
+async def expect_enabled(ui: Ui, action: actions.Action) -> None:
+    screen = ui.app.screen
+    assert isinstance(screen, MainScreen | PolicyEditor)
+    await ui.until(lambda: not action.disabled_reason(screen.action_context()), f"{action.id} enabled")
+    assert callable(resolve_name(action.handler))
+
+
+@pytest.mark.slow
+async def test_an_owner_can_take_every_screen_path(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue").code == 0
+    contexts.add(reader.load(str(demo_slow.config)), "other", "https://other.example/api")
+    paths = sorted({(row.screen, row.action) for row in ROWS if row.screen != NOWHERE})
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.until(lambda: ui.app.workspace.me is not None, "the principal")
+        await ui.switch("Data Lake")
+        await ui.switch("Web Shop")
+        for screen, action_id in paths:
+            action = BY_ID[action_id]
+            if screen != ANYWHERE:
+                await open_screen(ui, screen)
+            await press(ui, PREPARATION.get(action_id, ()))
+            if action.scope == editor.EDITOR:
+                await ui.press("enter")
+                await ui.until(lambda: isinstance(ui.app.screen, PolicyEditor), "the editor")
+                await expect_enabled(ui, action)
+                await ui.press("ctrl+g")
+                await ui.until(lambda: ui.app.screen is ui.app.frame, "the main screen")
+            else:
+                await expect_enabled(ui, action)
+            if action_id == "default-tags.save":
+                ui.app.frame.perform("default-tags.discard")
+    assert len(paths) > 40
