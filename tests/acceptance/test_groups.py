@@ -227,6 +227,8 @@ def test_a_dry_run_of_a_refused_change_is_refused(own_desk: Desk) -> None:
     shown = desk.iam("group", "delete", group, "--dry-run", "-o", "json")
     assert json.loads(shown.out)["refused"]["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"
     assert (shown.code, json.loads(shown.err)["error"]["code"]) == (4, "PRINCIPAL_EXCEEDS_AUTHOR")
+    for kind in ("group", "policy"):
+        assert f"{kind} {NO_ID} not found" in desk.refused(5, kind, "delete", NO_ID, "--dry-run")
     # There is no question before a refused change.
     program = desk.on_terminal("group", "delete", group)
     assert program.wait_end() == 4

@@ -204,6 +204,13 @@ def test_an_operation_without_a_tenant_is_named_after_the_one_with_it(routes: li
             assert operation_id == f"{ids[HOME_PATHS[path], method]}{openapi.OWN_TENANT_SUFFIX}"
 
 
+def test_the_description_of_an_apply_explains_its_counts(description: Any) -> None:
+    apply = description["paths"]["/api/v1/tenants/{tenant_id}/default-tags/apply"]["post"]
+    for part in ("`examined` is the sum of", "could not be listed", "adds 1 to `failed`", "empty `resourceId`"):
+        assert part in " ".join(apply["description"].split())
+    assert apply["requestBody"]["required"] is False
+
+
 def test_every_described_answer_is_one_of_an_operation(routes: list[APIRoute]) -> None:
     ids = {route.operation_id for route in routes}
     for table in (
