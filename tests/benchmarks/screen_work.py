@@ -9,6 +9,7 @@ from types import FrameType
 
 import pytest
 
+from service.jobs.routes import KEEPALIVE_SECONDS
 from tests.acceptance.people import WEB_SHOP
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
@@ -53,7 +54,7 @@ def run() -> Iterator[Line]:
             try:
                 home.start()
                 home.json("tenant", "use", "web shop")
-                relay = Relay(home)
+                relay = Relay(home, KEEPALIVE_SECONDS)
                 yield from asyncio.run(measure(home, relay, monkeypatch))
             finally:
                 if relay is not None:

@@ -22,12 +22,16 @@ def signal(resource_type: str) -> bytes:
 
 
 class Relay:
-    """Passes requests on to the platform, and answers event streams with `signals` until one is None."""
+    """Passes requests on to the platform, and answers event streams with `signals` until one is None.
 
-    def __init__(self, home: Home) -> None:
+    A keepalive, in silence, notices that the client has closed the stream. The platform sends one in 15 seconds.
+    """
+
+    def __init__(self, home: Home, keepalive_seconds: float = 0.1) -> None:
         self.signals: queue.Queue[bytes | None] = queue.Queue()
         self.open: Counter[str] = Counter()
         self.opened: Counter[str] = Counter()
+        self._keepalive_seconds = keepalive_seconds
         self._home, self._platform = home, home.platform_dir / "behind.sock"
         self._service = Service(self._answer)
         home.socket.rename(self._platform)
@@ -53,13 +57,13 @@ class Relay:
             yield HEAD + RESYNC  # as the platform does
             while True:
                 try:
-                    text = self.signals.get(timeout=0.1) if target == EVENTS else b": keepalive\n\n"
+                    text = self.signals.get(timeout=self._keepalive_seconds) if target == EVENTS else b": keepalive\n\n"
                 except queue.Empty:
                     text = b": keepalive\n\n"
                 if text is None:
                     return
                 if target != EVENTS:
-                    time.sleep(0.1)
+                    time.sleep(self._keepalive_seconds)
                 yield text  # fails after the client has closed the stream
         finally:
             self.open[target] -= 1
