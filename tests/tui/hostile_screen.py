@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
+from client.models.account import GrantableScope
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
@@ -76,8 +77,8 @@ def principal(text: str) -> dict[str, Any]:
     return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
 
 
-def scope(text: str) -> dict[str, Any]:
-    return {"scope": text, "description": text, "operations": 1, "held": False, "lacks": [text], "enforced": False}
+def scope(text: str) -> GrantableScope:
+    return GrantableScope(scope=text, description=text, operations=1, held=False, lacks=(text,), enforced=False)
 
 
 def tags(text: str) -> list[Content]:

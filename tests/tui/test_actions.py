@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from client.models.account import ApiKey
 from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
@@ -20,7 +21,9 @@ SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.item
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
 TENANT = {"id": "01a0c0de-0000-7000-8000-000000000001", "displayName": "Web Shop's $(reboot)", "role": "owner"}
 TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
-KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
+KEY = ApiKey(
+    id="k-1", name="ci; reboot", status="active", tenant_id="t-1", tenant_name="Web Shop", created_at=datetime.now(UTC)
+)
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
 ENTRY = Entry(
@@ -141,7 +144,7 @@ def test_actions_need_a_record_that_allows_them() -> None:
     elsewhere = {"record": KEY, "tenant": "t-2"}
     assert reason("api-keys.access", **elsewhere) == "this key belongs to Web Shop: use that tenant first"
     assert reason("api-keys.revoke", **elsewhere) == ""
-    expired = {**KEY, "status": "expired"}
+    expired = KEY.model_copy(update={"status": "expired"})
     assert "this one is expired" in reason("api-keys.rotate", record=expired, tenant="t-1")
     refusal = reason("tenants.rename", record={**TENANT, "role": "member"})
     assert ("owner or admin" in refusal, "Aurora Labs" in refusal) == (True, True)

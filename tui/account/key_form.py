@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,7 +13,6 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from client.errors import FrostError
-from client.tables.columns import Record
 from client.text import safe
 from client.texts.refusals import KeyProblem, key_problem, may_exist
 from tui.account.key_inputs import ChoiceLine, Until
@@ -21,6 +20,9 @@ from tui.account.key_tables import ScopeList, about
 from tui.widgets.dialog import Sending, Waiting, hint
 from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from client.models.account import GrantableScope
 
 EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))
 YEAR = 2
@@ -94,7 +96,7 @@ class KeyForm(Sending):
         self,
         title: str,
         draft: KeyDraft,
-        scopes: Callable[[], tuple[Sequence[Record], str]],
+        scopes: "Callable[[], tuple[Sequence[GrantableScope], str]]",
         send: Send,
         *,
         expires: bool = True,
@@ -106,7 +108,7 @@ class KeyForm(Sending):
         self._expires, self._button = expires, button
         self._wrong = ""  # field of the problem shown
         self._wrong_scopes: Sequence[str] = ()
-        self._refusing: Record = {}  # scope refused last
+        self._refusing: GrantableScope | None = None  # scope refused last
 
     def title_text(self) -> str:
         return self._title
@@ -161,7 +163,7 @@ class KeyForm(Sending):
     def _highlighted(self, event: RecordTable.Highlighted) -> None:
         event.stop()
         self.query_one(".key--about", Static).update(Content(safe(about(event.record))))
-        if self._refusing and event.record is not self._refusing:
+        if self._refusing is not None and event.record is not self._refusing:
             self._clear_problem()
 
     @on(RecordTable.Arranged)
@@ -175,12 +177,12 @@ class KeyForm(Sending):
 
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
-        self.show_problem(KeyProblem("", f"{event.record['scope']}: your role does not have this scope"))
-        self._refusing = event.record
+        self.show_problem(KeyProblem("", f"{event.scope.scope}: your role does not have this scope"))
+        self._refusing = event.scope
 
     def show_problem(self, problem: KeyProblem) -> None:
         """Show a problem and focus its field."""
-        self._wrong, self._wrong_scopes, self._refusing = problem.member, self.list.chosen, {}
+        self._wrong, self._wrong_scopes, self._refusing = problem.member, self.list.chosen, None
         self._put(problem.message)
         if problem.member == "expiresAt" and self._expires:
             self.query_one(Until).take_focus()

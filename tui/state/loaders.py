@@ -101,12 +101,14 @@ async def _who(requests: "Requests", tenant: str, subject: str) -> AsyncIterator
     yield First(principals, answer["total"] + (answer.get("conditionalTotal") or 0))
 
 
-async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [key.wire() for key in await requests.ask(keys.own())]
+async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    own_keys = await requests.ask(keys.own())
+    yield own_keys
 
 
-async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [scope.wire() for scope in await requests.ask(keys.grantable_scopes(tenant))]
+async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    scopes = await requests.ask(keys.grantable_scopes(tenant))
+    yield scopes
 
 
 async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
