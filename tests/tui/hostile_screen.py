@@ -20,6 +20,7 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.models.account import GrantableScope
+from client.models.quotas import Quota
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
@@ -241,7 +242,7 @@ class Hostile(KeyQueueApp):
                     limit=1,
                     reason=text,
                 ),
-                QuotaPlanner(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),
+                QuotaPlanner(lambda text=text: [Quota(resource_type=text, limit=1, unit=text)], f"{text}=1"),
                 ListingConfirm(text, [(text, text)], tags(text), yes="Yes"),
                 Listing(text, tags(text), ""),
                 TagConflict(text, tags(text), tags(text)),

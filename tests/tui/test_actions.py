@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from client.models.account import ApiKey
+from client.models.quotas import Quota, QuotaRequest
 from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
@@ -24,7 +25,7 @@ TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
 KEY = ApiKey(
     id="k-1", name="ci; reboot", status="active", tenant_id="t-1", tenant_name="Web Shop", created_at=datetime.now(UTC)
 )
-QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
+QUOTA = Quota(resource_type="vcpu", title="vCPUs", used=4, limit=20, unit="count", requestable=40)
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
 ENTRY = Entry(
     id="7",
@@ -36,7 +37,9 @@ ENTRY = Entry(
     target_id="p-1",
     outcome="done",
 )
-REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
+REQUEST = QuotaRequest(
+    id="r-1", resource_type="ram", limit=2048, reason="it's $(reboot)", scope="organization", status="pending"
+)
 BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
 FAILURE = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
 RECORDS = {
@@ -170,10 +173,10 @@ def test_an_action_by_name_runs_the_guards_without_a_record() -> None:
 
 
 def test_requests_for_limits_need_role_scope_and_type() -> None:
-    def quota_reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
+    def quota_reason(action: str, record: Quota = QUOTA, **members: object) -> str:
         return reason(action, record=record, tenant="t-1", **members)
 
-    image = {"resourceType": "image", "limit": 5}
+    image = Quota(resource_type="image", limit=5)
     for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):
         for allowed in ({"role": "owner"}, {"role": "admin"}, {}):  # the platform decides while the role is unknown
             assert quota_reason(action, **allowed) == ""
