@@ -17,6 +17,7 @@ from tui.shell import actions, command_line, routes
 from tui.shell.action import Action, ActionContext
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
+from tui.state.contexts import ContextSummary
 
 SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
@@ -55,7 +56,16 @@ RECORDS = {
     "access": {"operation": "compute:instances:read", **BY_POLICY},
     "catalogue": {"name": "compute:instances:read"},
     "who": {"type": "user", "id": "u-1", "name": "Astrid"},
-    "contexts": {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"},
+    "contexts": ContextSummary(
+        name="local two",
+        api_endpoint="unix:/tmp/api.sock",
+        credential="session",
+        tenant="",
+        region="",
+        read_only=False,
+        session_ended=False,
+        in_use=True,
+    ),
     "api-keys": KEY,
     "sessions": {"id": "s-1", "device": "vm", "current": True},
     "account": {"id": "o-1", "name": "Aurora Labs", "role": "owner"},
