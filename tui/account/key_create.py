@@ -25,7 +25,7 @@ from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.state.list_store import RecordList
 from tui.state.refresh import Change, ListChanged
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Dialog, Result, hint
 from tui.widgets.lines import Secret, Unsaid
 
 if TYPE_CHECKING:
@@ -119,14 +119,14 @@ class NewSecret(Dialog[None]):
 class KeyForms(RemoteListScreen["ApiKey"]):
     """A screen with key forms. An open form is updated when the scopes are loaded."""
 
-    _form: KeyForm | None = None
+    _form: KeyForm[Any] | None = None
 
     def changed(self, change: Change) -> None:
         super().changed(change)
         if change == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
             self._form.show()
 
-    async def fill(self, form: KeyForm, tenant_id: str) -> Any:
+    async def fill(self, form: KeyForm[Result], tenant_id: str) -> Result | None:
         """Show a form and return its result."""
         self.workspace.collections.read("grantable", tenant_id, quiet=True)
         self._form = form
@@ -157,7 +157,7 @@ async def create(screen: KeyForms, name: str = "") -> None:
 
     title = f"New API key in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(screen, tenant_id), send)
-    new_key: NewKey | None = await screen.fill(form, tenant_id)
+    new_key = await screen.fill(form, tenant_id)
     if new_key is None:
         screen.read(quiet=True)  # a key may exist even if the response was lost
         return
@@ -175,7 +175,7 @@ async def edit(screen: KeyForms, key: "ApiKey") -> None:
 
     title = f"Change API key {key.name} in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, before, scopes_of(screen, tenant_id), send, expires=False, button="Save")
-    changed: ApiKey | None = await screen.fill(form, tenant_id)
+    changed = await screen.fill(form, tenant_id)
     if changed is not None:
         screen.workspace.collections.put(screen.LIST_NAME, "", changed)
         screen.read(quiet=True)
@@ -220,7 +220,7 @@ async def rotate(screen: KeyForms, key: "ApiKey") -> None:
     async def send(chosen: Times) -> "RotatedKey":
         # The old key retains its expiry if that is earlier, or if it is revoked.
         retires = chosen.retires_at if chosen.retires_at and (ends is None or chosen.retires_at < ends) else None
-        rotated: RotatedKey = await screen.workspace.ask(
+        rotated = await screen.workspace.ask(
             keys.rotate(
                 tenant_id,
                 key.id,
@@ -235,7 +235,7 @@ async def rotate(screen: KeyForms, key: "ApiKey") -> None:
         ("Tenant", key.tenant_name),
         ("New key", "same name, description, scopes, rate limit, groups and policies; the secret is shown once"),
     ]
-    rotated: RotatedKey | None = await screen.app.push_screen_wait(Rotation(f"Rotate {key.name}", facts, ends, send))
+    rotated = await screen.app.push_screen_wait(Rotation(f"Rotate {key.name}", facts, ends, send))
     if rotated is None:
         screen.read(quiet=True)
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,7 +17,7 @@ from client.text import safe
 from client.texts.refusals import KeyProblem, key_problem, may_exist
 from tui.account.key_inputs import ChoiceLine, Until
 from tui.account.key_tables import ScopeList, about
-from tui.widgets.dialog import Sending, Waiting, hint
+from tui.widgets.dialog import Result, Sending, Waiting, hint
 from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
 
@@ -53,7 +53,6 @@ class KeyDraft(NamedTuple):
     expires_at: datetime | None = None
 
 
-Send = Callable[[KeyDraft], Awaitable[Any]]
 MAKING = Waiting(
     "Waiting for the platform …",
     "The response has the secret of the key. Press Esc again to close without it.",
@@ -66,7 +65,7 @@ CHANGING = Waiting(
 )
 
 
-class KeyForm(Sending):
+class KeyForm(Sending[KeyDraft, Result]):
     """Creates a key if `expires` is true, otherwise changes one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,7 +96,7 @@ class KeyForm(Sending):
         title: str,
         draft: KeyDraft,
         scopes: "Callable[[], tuple[Sequence[GrantableScope], str]]",
-        send: Send,
+        send: Callable[[KeyDraft], Awaitable[Result]],
         *,
         expires: bool = True,
         button: str = "Create",

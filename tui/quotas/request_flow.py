@@ -1,7 +1,7 @@
 """Request another limit, for a tenant (decided immediately) or its organization (decided by review)."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from client import quota_rules
 from client.api import quotas
@@ -13,7 +13,7 @@ from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.request_dialog import QuotaForm, RequestDraft
 from tui.shell.remote_list_screen import sentence
 from tui.shell.routes import UndoCleared
-from tui.widgets.dialog import Confirm
+from tui.widgets.dialog import Confirm, Result
 
 if TYPE_CHECKING:
     from client.models.quotas import Quota, QuotaRequest
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 UNITS = {"mb": "MB", "gb": "GB"}
 """Unit shown after the number of a limit, by the quota's unit."""
-Fill = Callable[[QuotaForm], Awaitable[Any]]
+
+
+class Fill(Protocol):
+    """Shows a form and returns its result; None if the user cancelled it."""
+
+    async def __call__(self, form: QuotaForm[Result], /) -> Result | None: ...
 
 
 class TenantLimit(NamedTuple):
@@ -57,7 +62,7 @@ async def request(
             raise FrostError(f"denied: {answer.decision}", code="DENIED")
         return answer
 
-    form = QuotaForm(
+    form: QuotaForm[QuotaRequest | RequestDraft] = QuotaForm(
         f"{quota.name} of {tenant}",
         lambda: _facts(newest()),
         lambda number: quota_rules.foreseen(newest().wire(), number),

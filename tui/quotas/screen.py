@@ -21,6 +21,7 @@ from tui.shell.routes import Navigate, RunAction, Subject
 from tui.state.list_store import RecordList
 from tui.state.refresh import Change, ListChanged, Topic
 from tui.widgets.detail import Section
+from tui.widgets.dialog import Result
 from tui.widgets.record_table import Tones
 from tui.widgets.row_painting import GUTTER
 
@@ -38,7 +39,7 @@ class OfQuotas(RemoteListScreen[Q]):
     def __init__(self, workspace: "Workspace") -> None:
         super().__init__(workspace)
         self.row_layout = RowLayout(self._space)
-        self._form: QuotaForm | None = None
+        self._form: QuotaForm[Any] | None = None
 
     def _space(self) -> int:
         return self.table.size.width - GUTTER - 1 if self.is_mounted else 0
@@ -82,7 +83,7 @@ class OfQuotas(RemoteListScreen[Q]):
         tenant = self.workspace.find(self.tenant_id) or {}
         return Subject(self.tenant_id, self.organization_id, str(tenant.get("displayName", "")))
 
-    async def fill(self, form: QuotaForm) -> Any:
+    async def fill(self, form: QuotaForm[Result]) -> Result | None:
         """Show a form and return its result."""
         self._form = form
         try:
