@@ -37,7 +37,8 @@ class Need(NamedTuple):
     requestable: int | None
     answer: str
 
-    def document(self) -> dict[str, Any]:
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON object, which the columns read."""
         return {
             "resourceType": self.resource_type,
             "unit": self.unit,
@@ -64,7 +65,7 @@ class Plan(NamedTuple):
     first: str | None
 
     def document(self) -> dict[str, Any]:
-        needs = [need.document() for need in self.needs]
+        needs = [need.wire() for need in self.needs]
         return {"fits": self.fits, "times": self.times, "first": self.first, "quotas": needs}
 
 

@@ -9,11 +9,10 @@ from pydantic import Field
 from client.models.base import Instant, Person, Wire
 
 
-class Quota(Wire):
-    """A tenant's quota of a resource type, in `unit` (count, gb, mb).
+class BaseQuota(Wire):
+    """A quota of a resource type, in `unit` (count, gb, mb).
 
-    `used` includes `creating`, the part that is being created; None is unknown, not 0. `requestable` is the highest
-    limit without review; None if the limit cannot be requested.
+    `used` includes `creating`, the part that is being created; None is unknown, not 0.
     """
 
     resource_type: str
@@ -22,6 +21,16 @@ class Quota(Wire):
     creating: int | None = None
     limit: int
     unit: str = "count"
+
+    @property
+    def name(self) -> str:
+        """The title, or the resource type if it has no title."""
+        return self.title or self.resource_type
+
+
+class Quota(BaseQuota):
+    """A tenant's quota. `requestable` is the highest limit without review; None if the limit cannot be requested."""
+
     requestable: int | None = None
 
 
@@ -47,15 +56,9 @@ class TenantShare(Wire):
     used: int | None = None
 
 
-class OrganizationQuota(Wire):
+class OrganizationQuota(BaseQuota):
     """An organization's quota; `allocated` is the sum of its tenants' limits, `used` None if any is unknown."""
 
-    resource_type: str
-    title: str = ""
-    used: int | None = None
-    creating: int | None = None
-    limit: int
-    unit: str = "count"
     allocated: int = 0
     tenants: tuple[TenantShare, ...] = ()
 

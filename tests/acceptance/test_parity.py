@@ -3,6 +3,7 @@
 import inspect
 import re
 import shlex
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules, resolve_name
@@ -15,6 +16,7 @@ import client.api
 from client import contexts
 from client.commands.command import Group
 from client.config import reader
+from client.models import account, quotas
 from tests.docs.commands import entries, parse
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
@@ -22,6 +24,7 @@ from tui.iam.editor import actions as editor
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell import actions, routes
 from tui.shell.main_screen import MainScreen
+from tui.state.contexts import ContextSummary
 from tui.state.tag_draft import TagDraft
 
 TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
@@ -120,6 +123,23 @@ RECORD = {
     **{"reason": "launch", "runId": ID, "organizationId": ID, "api_endpoint": "https://api.example.com/api"},
     "tried": ["--operation", "a:b:c", "--target", "*"],
 }
+MODELS = {
+    "api-keys": account.ApiKey(id=ID, name="ops", status="active", created_at=datetime(2026, 11, 1, tzinfo=UTC)),
+    "quotas": quotas.Quota(resource_type="vcpu", limit=40),
+    "organization-quotas": quotas.OrganizationQuota(resource_type="vcpu", limit=40),
+    "requests": quotas.QuotaRequest(id=ID, resource_type="vcpu", limit=40, reason="launch", status="pending"),
+    "contexts": ContextSummary(
+        name="ops",
+        api_endpoint="https://api.example.com/api",
+        credential="session",
+        tenant="",
+        region="",
+        read_only=False,
+        session_ended=False,
+        in_use=True,
+    ),
+}
+"""The records of screens with models."""
 # What a person puts in, in the command that is shown before anything was.
 PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
 
@@ -130,7 +150,12 @@ def command_of(action: actions.Action) -> str:
     record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in screen else RECORD
     tenants = {"tenant": ID, "tenant_before": ID, "creatable": (ID,)}
     context = actions.ActionContext(
-        screen=screen, subject=ID, record=record, context_name="local", draft=draft, **tenants
+        screen=screen,
+        subject=ID,
+        record=MODELS.get(action.scope, record),
+        context_name="local",
+        draft=draft,
+        **tenants,
     )
     return action.command(context)
 
@@ -181,7 +206,7 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         await ui.expect("command: revoke API key")
         screen = ui.app.frame.current
         assert screen is not None
-        marked = [str(record["id"]) for record in screen.table.selected_records]
+        marked = [screen.id_of(record) for record in screen.table.selected_records]
         number = next(line for line in ui.text.splitlines() if "command: revoke API key" in line)
         digit = re.search(r"(\d)  command", number)
         assert digit is not None

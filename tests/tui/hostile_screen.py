@@ -19,6 +19,8 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
+from client.models.account import GrantableScope
+from client.models.quotas import Quota
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
@@ -76,8 +78,8 @@ def principal(text: str) -> dict[str, Any]:
     return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
 
 
-def scope(text: str) -> dict[str, Any]:
-    return {"scope": text, "description": text, "operations": 1, "held": False, "lacks": [text], "enforced": False}
+def scope(text: str) -> GrantableScope:
+    return GrantableScope(scope=text, description=text, operations=1, held=False, lacks=(text,), enforced=False)
 
 
 def tags(text: str) -> list[Content]:
@@ -240,7 +242,7 @@ class Hostile(KeyQueueApp):
                     limit=1,
                     reason=text,
                 ),
-                QuotaPlanner(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),
+                QuotaPlanner(lambda text=text: [Quota(resource_type=text, limit=1, unit=text)], f"{text}=1"),
                 ListingConfirm(text, [(text, text)], tags(text), yes="Yes"),
                 Listing(text, tags(text), ""),
                 TagConflict(text, tags(text), tags(text)),

@@ -9,19 +9,24 @@ from typing import Any
 
 import pytest
 
+from client.models.account import ApiKey
+from client.models.quotas import Quota, QuotaRequest
 from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
 from tui.shell.action import Action, ActionContext
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
+from tui.state.contexts import ContextSummary
 
 SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
 TENANT = {"id": "01a0c0de-0000-7000-8000-000000000001", "displayName": "Web Shop's $(reboot)", "role": "owner"}
 TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
-KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
-QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
+KEY = ApiKey(
+    id="k-1", name="ci; reboot", status="active", tenant_id="t-1", tenant_name="Web Shop", created_at=datetime.now(UTC)
+)
+QUOTA = Quota(resource_type="vcpu", title="vCPUs", used=4, limit=20, unit="count", requestable=40)
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
 ENTRY = Entry(
     id="7",
@@ -33,7 +38,9 @@ ENTRY = Entry(
     target_id="p-1",
     outcome="done",
 )
-REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
+REQUEST = QuotaRequest(
+    id="r-1", resource_type="ram", limit=2048, reason="it's $(reboot)", scope="organization", status="pending"
+)
 BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
 FAILURE = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
 RECORDS = {
@@ -49,7 +56,16 @@ RECORDS = {
     "access": {"operation": "compute:instances:read", **BY_POLICY},
     "catalogue": {"name": "compute:instances:read"},
     "who": {"type": "user", "id": "u-1", "name": "Astrid"},
-    "contexts": {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"},
+    "contexts": ContextSummary(
+        name="local two",
+        api_endpoint="unix:/tmp/api.sock",
+        credential="session",
+        tenant="",
+        region="",
+        read_only=False,
+        session_ended=False,
+        in_use=True,
+    ),
     "api-keys": KEY,
     "sessions": {"id": "s-1", "device": "vm", "current": True},
     "account": {"id": "o-1", "name": "Aurora Labs", "role": "owner"},
@@ -141,7 +157,7 @@ def test_actions_need_a_record_that_allows_them() -> None:
     elsewhere = {"record": KEY, "tenant": "t-2"}
     assert reason("api-keys.access", **elsewhere) == "this key belongs to Web Shop: use that tenant first"
     assert reason("api-keys.revoke", **elsewhere) == ""
-    expired = {**KEY, "status": "expired"}
+    expired = KEY.model_copy(update={"status": "expired"})
     assert "this one is expired" in reason("api-keys.rotate", record=expired, tenant="t-1")
     refusal = reason("tenants.rename", record={**TENANT, "role": "member"})
     assert ("owner or admin" in refusal, "Aurora Labs" in refusal) == (True, True)
@@ -167,10 +183,10 @@ def test_an_action_by_name_runs_the_guards_without_a_record() -> None:
 
 
 def test_requests_for_limits_need_role_scope_and_type() -> None:
-    def quota_reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
+    def quota_reason(action: str, record: Quota = QUOTA, **members: object) -> str:
         return reason(action, record=record, tenant="t-1", **members)
 
-    image = {"resourceType": "image", "limit": 5}
+    image = Quota(resource_type="image", limit=5)
     for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):
         for allowed in ({"role": "owner"}, {"role": "admin"}, {}):  # the platform decides while the role is unknown
             assert quota_reason(action, **allowed) == ""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from client import times
+from client.models.account import ApiKey
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, use_key, with_key
@@ -15,9 +16,9 @@ EVIL = "[/x] nightly 🌙"
 NOW = datetime(2026, 11, 21, 10, 5, tzinfo=UTC)
 
 
-def key(**members: object) -> dict[str, object]:
+def key(**members: object) -> ApiKey:
     made = {"status": "active", "createdAt": "2026-01-01T00:00:00Z", "expiresAt": "2027-11-21T10:05:00Z"}
-    return {"id": "k", "name": "k", "lastUsedAt": None, **made, **members}
+    return ApiKey.model_validate({"id": "k", "name": "k", "lastUsedAt": None, **made, **members})
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_the_axis_holds_every_active_key_and_an_unused_one_is_marked() -> None:
         (key(lastUsedAt="2026-11-21T10:00:00Z"), False, "  5m"),
         (key(status="revoked"), False, "  never"),
     ):
-        assert (key_tables.unused(record), key_tables.used_text(record)) == (is_unused, text)
+        assert (key_tables.is_unused(record), key_tables.used_text(record.wire())) == (is_unused, text)
     assert times.now() == NOW
 
 
@@ -90,12 +91,12 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     view = ui.screen.table.view
     ui.screen.do_sort("idle")
     await ui.expect("Idle ▲")
-    names = [str(view[index]["name"]) for index in range(16)]
+    names = [view[index].name for index in range(16)]
     assert (names[0], names[12]) == ("status-page", "old-deploy")
     assert set(names[13:]) == {EVIL, "compute-all", "newsroom-writer"}
     ui.screen.do_sort("idle")
     await ui.expect("Idle ▼")
-    assert str(view[3]["name"]) == "old-deploy"
+    assert view[3].name == "old-deploy"
     assert ui.screen.copies()  # the texts for a copy do not change the scale of the bars
     ui.screen.do_sort("name")
     await ui.expect("Name ▲", "bars span 2 years")

@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from client.errors import Exit, FrostError
+from client.models.account import GrantableScope
 from client.texts.refusals import KeyProblem
 from tests.tui.alone import Alone
 from tui.account.key_form import form_problem
 from tui.account.key_inputs import ChoiceLine, Until
-from tui.account.key_tables import about, rows
+from tui.account.key_tables import ServiceHeading, about, rows
 from tui.account.rotate_dialog import AT_ONCE, OVERLAPS
 from tui.widgets.lines import LineInput
 
@@ -75,11 +76,12 @@ async def test_a_typed_expiry_has_room_beside_the_choices() -> None:
 
 
 def test_scopes_are_grouped_by_service_and_described() -> None:
-    listed = [{"scope": "dns:read"}, {"scope": "cdn:read"}, {"scope": "dns:write"}]
+    listed = [GrantableScope(scope=scope) for scope in ("dns:read", "cdn:read", "dns:write")]
     groups = rows(listed, ["dns:zones:read", "cdn:read", "other:read"])
     scopes = ["dns ", "dns:read", "dns:write", "dns:zones:read", "cdn ", "cdn:read", "other ", "other:read"]
-    assert [row["scope"] for row in groups] == scopes
-    assert [row["scope"] for row in groups if row.get("enforced") is False] == ["dns:zones:read", "other:read"]
+    assert [row.scope for row in groups] == scopes
+    grantable = [row for row in groups if isinstance(row, GrantableScope)]
+    assert [scope.scope for scope in grantable if not scope.enforced] == ["dns:zones:read", "other:read"]
     scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
     for members, end in (
         ({}, "Read DNS resources."),
@@ -87,9 +89,9 @@ def test_scopes_are_grouped_by_service_and_described() -> None:
         ({"lacks": ["a"]}, "limited to your role, which lacks a."),
         ({"enforced": False}, "no service requires this scope, so it has no effect."),
     ):
-        assert about({**scope, **members}).endswith(end)
-    assert about(scope) == "Read DNS resources."
-    assert about({"scope": "dns ", "heading": True}) == about(None) == ""
+        assert about(GrantableScope.model_validate({**scope, **members})).endswith(end)
+    assert about(GrantableScope.model_validate(scope)) == "Read DNS resources."
+    assert about(ServiceHeading("dns")) == about(None) == ""
 
 
 def test_a_lost_response_names_the_key_that_may_exist() -> None:

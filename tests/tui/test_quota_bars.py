@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from client import quota_rules
+from client.models.quotas import OrganizationQuota, Quota, QuotaRequest
 from client.quota_rules import (
     AT_ONCE,
     DENIED,
@@ -126,12 +127,14 @@ def test_figures_have_readable_units(members: dict[str, Any], text: str) -> None
 
 def allocation(one: dict[str, Any], title: str) -> list[tuple[str, str]]:
     """The lines of an organization's details that list its tenants."""
-    return list(dict(detail.of_organization(one, OWN, ()))[title])
+    return list(dict(detail.of_organization(OrganizationQuota.model_validate(one), OWN, ()))[title])
 
 
 def test_unknown_types_and_foreign_tenants_are_named() -> None:
     assert table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
     assert table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
+    assert Quota(resource_type="warp_core", limit=1).name == "warp_core"
+    assert Quota(resource_type="warp_core", title="Warp cores", limit=1).name == "Warp cores"
     tenants = [("►", "Web Shop  60, 51 in use"), ("b", "(no access)  40"), ("a", "Staging  20, 3 in use")]
     assert allocation(shared(), "Allocated to 3 tenants") == tenants
 
@@ -173,7 +176,7 @@ def test_a_bar_gives_way_to_long_figures(used: int, limit: int, cells: int) -> N
     row = quota(title="Kubernetes clusters", used=used, limit=limit, unit="gb", requestable=limit * 2)
     narrow, wide = RowLayout(lambda: SPACE_AT_80), RowLayout(lambda: 200)
     for layout in (narrow, wide):
-        layout.take([row])
+        layout.take([Quota.model_validate(row)])
     columns = columns_of(narrow)
     assert columns["share"].text(row)[7:].index("┃") == cells
     if cells > table.FEWEST:
@@ -247,12 +250,16 @@ def test_the_limit_that_an_organization_needs(limit: int, allocated: int, wanted
     assert one["limit"] + max(0, needed - allocated) == wanted
 
 
+def quota_request(request_id: str, status: str, decision: str = "") -> QuotaRequest:
+    members = {"resourceType": "ram", "scope": "organization", "from": 1024, "limit": 2048, "unit": "mb"}
+    return QuotaRequest.model_validate({"id": request_id, "status": status, "decision": decision, **members})
+
+
 def test_a_decided_request_is_reported() -> None:
-    before = [{"id": "a", "status": "pending"}, {"id": "b", "status": "pending"}, {"id": "c", "status": "approved"}]
-    now = [{"id": "a", "status": "rejected"}, {"id": "b", "status": "pending"}, {"id": "d", "status": "approved"}]
-    assert [one["id"] for one in table.decided(before, now)] == ["a"]
-    made = {"resourceType": "ram", "scope": "organization", "from": 1024, "limit": 2048, "unit": "mb"}
-    words = table.outcome_text({**made, "status": "rejected", "decision": "too much"}, {"ram": "Memory"})
+    before = [quota_request("a", "pending"), quota_request("b", "pending"), quota_request("c", "approved")]
+    now = [quota_request("a", "rejected"), quota_request("b", "pending"), quota_request("d", "approved")]
+    assert [request.id for request in table.decided(before, now)] == ["a"]
+    words = table.outcome_text(quota_request("a", "rejected", "too much"), "Memory")
     assert words == "Memory of the organization: 1024 MB (1 GB) → 2048 MB (2 GB) rejected: too much"
 
 

@@ -1,7 +1,11 @@
 """Actions of the account screens."""
 
-from client.tables.columns import Record
+from typing import TYPE_CHECKING
+
 from tui.shell.action import Action, ActionContext, Command, about_record, all_of, line, requires_user, selected
+
+if TYPE_CHECKING:
+    from client.models.account import ApiKey
 
 KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a signed-in user"
 
@@ -20,16 +24,15 @@ def _is_identity_known(context: ActionContext) -> str:
 
 
 @about_record
-def _is_active(_: ActionContext, key: Record) -> str:
-    status = key.get("status")
-    return "" if status == "active" else f"only an active key can be rotated; this one is {status}"
+def _is_active(_: ActionContext, key: "ApiKey") -> str:
+    return "" if key.status == "active" else f"only an active key can be rotated; this one is {key.status}"
 
 
 @about_record
-def _is_in_tenant(context: ActionContext, key: Record) -> str:
-    if key.get("tenantId") in (None, context.tenant):
+def _is_in_tenant(context: ActionContext, key: "ApiKey") -> str:
+    if key.tenant_id in ("", context.tenant):
         return ""
-    return f"this key belongs to {key.get('tenantName')}: use that tenant first"
+    return f"this key belongs to {key.tenant_name}: use that tenant first"
 
 
 _is_user = requires_user(KEYS_NEED_A_PERSON)
@@ -39,16 +42,21 @@ _is_user = requires_user(KEYS_NEED_A_PERSON)
 
 
 def _key_line(*arguments: str) -> Command:
-    return lambda s: line("account", "api-key", *arguments, str(s.record["id"])) if s.record is not None else ""
+    def command(context: ActionContext) -> str:
+        key: ApiKey | None = context.record
+        return line("account", "api-key", *arguments, key.id) if key is not None else ""
+
+    return command
 
 
 def _access_line(context: ActionContext) -> str:
-    return line("iam", "access", "api_key", str(context.record["id"])) if context.record is not None else ""
+    key: ApiKey | None = context.record
+    return line("iam", "access", "api_key", key.id) if key is not None else ""
 
 
 def _update_line(context: ActionContext) -> str:
-    one = context.record
-    return line("account", "api-key", "update", str(one["id"]), "--name", str(one["name"])) if one is not None else ""
+    key: ApiKey | None = context.record
+    return line("account", "api-key", "update", key.id, "--name", key.name) if key is not None else ""
 
 
 ACCOUNT_ACTIONS: tuple[Action, ...] = (

@@ -1,13 +1,13 @@
 """The user's API keys in all tenants. Revocations and deletions are confirmed, with No as the default."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
 from client import times
 from client.api import keys as key_calls
-from client.tables.columns import Column, Record, exact, time_text
+from client.tables.columns import Column, exact, time_text
 from client.texts.effects import counted
 from tui.account import key_create, key_tables
 from tui.account.actions import KEYS_NEED_A_PERSON
@@ -20,41 +20,44 @@ from tui.widgets.dialog import Confirm
 from tui.widgets.policy_text import Fact, names
 from tui.widgets.record_table import Tones
 
+if TYPE_CHECKING:
+    from client.models.account import ApiKey, GrantableScope
+
 NAMED = 4
 """Maximum number of keys listed by name in a confirmation."""
 
 
-async def revoke(screen: RemoteListScreen[Any], chosen: Sequence[Record]) -> None:
-    keys = [key for key in chosen if key_tables.active(key)]
+async def revoke(screen: "RemoteListScreen[ApiKey]", chosen: "Sequence[ApiKey]") -> None:
+    keys = [key for key in chosen if key.status == "active"]
     if not keys:
         subject = "the key is" if len(chosen) == 1 else "the keys are"
-        screen.frame.toast(f"Revoke API key: {subject} already {chosen[0]['status'] if chosen else ''}", "warning")
+        screen.frame.toast(f"Revoke API key: {subject} already {chosen[0].status if chosen else ''}", "warning")
         return
     effect = "the next request with this key is denied; this cannot be undone"
     if not await _confirm(screen, keys, "Revoke", effect):
         return
 
-    async def change(key: Record) -> None:
-        revoked = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.put(screen.LIST_NAME, "", revoked.record.wire())
+    async def change(key: "ApiKey") -> None:
+        revoked = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), key.id))
+        screen.workspace.collections.put(screen.LIST_NAME, "", revoked.record)
 
     await _change_each(screen, keys, change, "Revoked", "revoking an API key")
 
 
-async def delete(screen: RemoteListScreen[Any], chosen: Sequence[Record]) -> None:
+async def delete(screen: "RemoteListScreen[ApiKey]", chosen: "Sequence[ApiKey]") -> None:
     keys = list(chosen)
     effect = "deletes the key permanently, with its memberships and attachments; its next request is denied"
     if not await _confirm(screen, keys, "Delete", effect):
         return
 
-    async def change(key: Record) -> None:
-        await screen.workspace.ask(key_calls.delete(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.remove(screen.LIST_NAME, "", str(key["id"]))
+    async def change(key: "ApiKey") -> None:
+        await screen.workspace.ask(key_calls.delete(screen.tenant_of(key), key.id))
+        screen.workspace.collections.remove(screen.LIST_NAME, "", key.id)
 
     await _change_each(screen, keys, change, "Deleted", "deleting an API key")
 
 
-async def _confirm(screen: RemoteListScreen[Any], keys: Sequence[Record], verb: str, effect: str) -> bool:
+async def _confirm(screen: "RemoteListScreen[ApiKey]", keys: "Sequence[ApiKey]", verb: str, effect: str) -> bool:
     one = len(keys) == 1
     facts = _facts_of_one(keys[0]) if one else _facts_of_several(keys)
     facts.append(("Effect", effect if one else f"each: {effect}"))
@@ -62,31 +65,30 @@ async def _confirm(screen: RemoteListScreen[Any], keys: Sequence[Record], verb: 
     return await screen.app.push_screen_wait(Confirm(question, facts, yes=verb))
 
 
-def _facts_of_one(key: Record) -> list[tuple[str, str]]:
-    used = exact(key.get("lastUsedAt"), times.now()) if key.get("lastUsedAt") else "never"
+def _facts_of_one(key: "ApiKey") -> list[tuple[str, str]]:
     return [
-        ("Key", f"{key['name']}  {key['id']}"),
-        ("Prefix", str(key.get("keyPrefix") or "—")),
-        ("Tenant", str(key.get("tenantName", ""))),
-        ("Last used", used),
+        ("Key", f"{key.name}  {key.id}"),
+        ("Prefix", key.key_prefix or "—"),
+        ("Tenant", key.tenant_name),
+        ("Last used", _last_used_text(key)),
     ]
 
 
-def _facts_of_several(keys: Sequence[Record]) -> list[tuple[str, str]]:
+def _facts_of_several(keys: "Sequence[ApiKey]") -> list[tuple[str, str]]:
     more = f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else ""
-    tenants = list(dict.fromkeys(str(key.get("tenantName", "")) for key in keys))
-    used = [key for key in keys if key.get("lastUsedAt") and key_tables.active(key) and not key_tables.unused(key)]
+    tenants = list(dict.fromkeys(key.tenant_name for key in keys))
+    used = [key for key in keys if key.last_used_at and key.status == "active" and not key_tables.is_unused(key)]
     return [
-        ("Keys", ", ".join(str(key["name"]) for key in keys[:NAMED]) + more),
+        ("Keys", ", ".join(key.name for key in keys[:NAMED]) + more),
         ("Tenants" if len(tenants) > 1 else "Tenant", ", ".join(tenants)),
         ("In use", counted(len(used), "of them", "of them") if used else "none of them"),
     ]
 
 
 async def _change_each(
-    screen: RemoteListScreen[Any],
-    keys: Sequence[Record],
-    change: Callable[[Record], Awaitable[None]],
+    screen: "RemoteListScreen[ApiKey]",
+    keys: "Sequence[ApiKey]",
+    change: "Callable[[ApiKey], Awaitable[None]]",
     did: str,
     lasting: str,
 ) -> None:
@@ -94,7 +96,7 @@ async def _change_each(
     if done:
         screen.table.clear_marks()
         screen.post_message(UndoCleared(lasting))
-        name = f"API key {done[0]['name']}" if len(done) == 1 else counted(len(done), "API key", "API keys")
+        name = f"API key {done[0].name}" if len(done) == 1 else counted(len(done), "API key", "API keys")
         screen.frame.toast(f"{did} {name}")
     screen.read(quiet=True)
 
@@ -139,37 +141,37 @@ class ApiKeys(key_create.KeyForms):
         scale = f"bars span {self._scale.axis.label}" if self.records() and not failed else ""
         return " · ".join(part for part in (scale, super().freshness_text()) if part)
 
-    def tenant_of(self, record: Record) -> str:
-        return str(record.get("tenantId") or self.tenant_id)
+    def tenant_of(self, record: "ApiKey") -> str:
+        return record.tenant_id or self.tenant_id
 
-    def related_key(self, name: str, record: Record) -> str:
-        return "" if name == "grantable" else f"api_key:{record['id']}"
+    def related_key(self, name: str, record: "ApiKey") -> str:
+        return "" if name == "grantable" else f"api_key:{record.id}"
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        tenant, subject, now = self.tenant_of(record), f"api_key:{record['id']}", times.now()
+    def detail(self, record: "ApiKey") -> tuple[str, Sequence[Section]]:
+        tenant, subject, now = self.tenant_of(record), f"api_key:{record.id}", times.now()
         groups = self.related("groups of", subject, tenant)
         policies = self.related("policies of", subject, tenant)
-        known = {str(scope["scope"]): scope for scope in self.related("grantable", "", tenant).records}
-        used = "never" if not record.get("lastUsedAt") else exact(record.get("lastUsedAt"), now)
+        scopes: Sequence[GrantableScope] = self.related("grantable", "", tenant).records
+        known = {scope.scope: scope for scope in scopes}
         facts = [
-            ("State", str(record.get("status", ""))),
-            ("Tenant", str(record.get("tenantName", ""))),
-            ("Expires", exact(record.get("expiresAt"), now)),
-            ("Last used", f"{used}{': unused' if key_tables.unused(record) else ''}"),
-            ("Limit", f"{record.get('rateLimit') or '—'} requests per minute"),
-            ("Prefix", str(record.get("keyPrefix") or "—")),
-            ("Created", f"{time_text(record.get('createdAt'))} by {_creator(record)}"),
+            ("State", record.status),
+            ("Tenant", record.tenant_name),
+            ("Expires", exact(record.expires_at, now)),
+            ("Last used", f"{_last_used_text(record)}{': unused' if key_tables.is_unused(record) else ''}"),
+            ("Limit", f"{record.rate_limit or '—'} requests per minute"),
+            ("Prefix", record.key_prefix or "—"),
+            ("Created", f"{time_text(record.created_at)} by {record.creator_name or record.creator_email or '—'}"),
         ]
-        if record.get("revokedAt"):
-            facts.insert(1, ("Revoked", exact(record.get("revokedAt"), now)))
-        about: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
-        return str(record["name"]), [
+        if record.revoked_at:
+            facts.insert(1, ("Revoked", exact(record.revoked_at, now)))
+        about: list[Section] = [("", [("", record.description)])] if record.description else []
+        return record.name, [
             *about,
             ("", facts),
-            ("Scopes", [_scope(str(scope), known.get(str(scope)), bool(known)) for scope in record.get("scopes", ())]),
+            ("Scopes", [_scope(scope, known.get(scope), bool(known)) for scope in record.scopes]),
             ("In groups", names(groups.records, "name", groups.known, "none")),
             ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
-            ("Id", [("", str(record["id"]))]),
+            ("Id", [("", record.id)]),
         ]
 
     # Actions
@@ -183,9 +185,7 @@ class ApiKeys(key_create.KeyForms):
         if reason := access.disabled_reason(self.frame.action_context()._replace(record=key)):
             self.frame.toast(f"{access.title}: {reason}", "warning")
         else:
-            self.post_message(
-                Navigate("access", Subject(self.tenant_of(key), f"api_key:{key['id']}", str(key["name"])))
-            )
+            self.post_message(Navigate("access", Subject(self.tenant_of(key), f"api_key:{key.id}", key.name)))
 
     async def do_create(self, argument: str = "") -> None:
         await key_create.create(self, argument)
@@ -205,16 +205,16 @@ class ApiKeys(key_create.KeyForms):
         await delete(self, self.table.selected_records)
 
 
-def _creator(record: Record) -> str:
-    return str(record.get("creatorName") or record.get("creatorEmail") or "—")
+def _last_used_text(key: "ApiKey") -> str:
+    return exact(key.last_used_at, times.now()) if key.last_used_at else "never"
 
 
-def _scope(scope: str, known: Record | None, loaded: bool) -> Fact:
+def _scope(scope: str, known: "GrantableScope | None", loaded: bool) -> Fact:
     """Return a scope with the number of operations that it permits, or `unenforced` if no service requires it."""
     note = ""
-    if known is not None and known.get("enforced", True):
-        note = counted(int(known.get("operations", 0)), "operation", "operations")
-        note += ", your role lacks some" if known.get("lacks") else ""
+    if known is not None and known.enforced:
+        note = counted(known.operations, "operation", "operations")
+        note += ", your role lacks some" if known.lacks else ""
     elif loaded:
         note = "unenforced"
     return "", f"{scope}  {note}".rstrip()

@@ -15,7 +15,7 @@ from textual.widgets import Button, Static
 from client import times
 from client.api import keys
 from client.errors import FrostError
-from client.tables.columns import Record, exact, parse_time, time_text
+from client.tables.columns import exact, time_text
 from client.text import safe
 from client.texts.effects import counted
 from tui.account.key_form import RATE, KeyDraft, KeyForm
@@ -23,13 +23,14 @@ from tui.account.rotate_dialog import Rotation, Times
 from tui.shell import clipboard
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import UndoAvailable, UndoCleared
+from tui.state.list_store import RecordList
 from tui.state.refresh import Change, ListChanged
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Dialog, Result, hint
 from tui.widgets.lines import Secret, Unsaid
 
 if TYPE_CHECKING:
     from client.connection import Connection
-    from client.models.account import NewKey, RotatedKey
+    from client.models.account import ApiKey, GrantableScope, NewKey, RotatedKey
 
 WARNING = "Not copied. The secret will not be shown again. Press Esc again to close."
 
@@ -115,17 +116,17 @@ class NewSecret(Dialog[None]):
             self.action_cancel()
 
 
-class KeyForms(RemoteListScreen[Record]):
+class KeyForms(RemoteListScreen["ApiKey"]):
     """A screen with key forms. An open form is updated when the scopes are loaded."""
 
-    _form: KeyForm | None = None
+    _form: KeyForm[Any] | None = None
 
     def changed(self, change: Change) -> None:
         super().changed(change)
         if change == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
             self._form.show()
 
-    async def fill(self, form: KeyForm, tenant_id: str) -> Any:
+    async def fill(self, form: KeyForm[Result], tenant_id: str) -> Result | None:
         """Show a form and return its result."""
         self.workspace.collections.read("grantable", tenant_id, quiet=True)
         self._form = form
@@ -156,7 +157,7 @@ async def create(screen: KeyForms, name: str = "") -> None:
 
     title = f"New API key in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(screen, tenant_id), send)
-    new_key: NewKey | None = await screen.fill(form, tenant_id)
+    new_key = await screen.fill(form, tenant_id)
     if new_key is None:
         screen.read(quiet=True)  # a key may exist even if the response was lost
         return
@@ -164,31 +165,17 @@ async def create(screen: KeyForms, name: str = "") -> None:
     screen.post_message(UndoCleared("making an API key"))
 
 
-async def edit(screen: KeyForms, key: Record) -> None:
-    tenant_id, key_id = screen.tenant_of(key), str(key["id"])
-    before = KeyDraft(
-        str(key["name"]), str(key.get("description") or ""), tuple(key.get("scopes", ())), key.get("rateLimit") or RATE
-    )
+async def edit(screen: KeyForms, key: "ApiKey") -> None:
+    tenant_id, before = screen.tenant_of(key), _draft_of(key)
 
-    async def send(draft: KeyDraft) -> Record:
+    async def send(draft: KeyDraft) -> "ApiKey":
         if draft._replace(scopes=sorted(draft.scopes)) == before._replace(scopes=sorted(before.scopes)):
             return key
-        changed = await screen.workspace.change(
-            keys.update(
-                tenant_id,
-                key_id,
-                name=draft.name if draft.name != before.name else None,
-                description=draft.description if draft.description != before.description else None,
-                scopes=draft.scopes if set(draft.scopes) != set(before.scopes) else None,
-                rate_limit=draft.rate_limit if draft.rate_limit != before.rate_limit else None,
-            )
-        )
-        record: Record = changed.record.wire()
-        return record
+        return await _update(screen, key, before, draft)
 
-    title = f"Change API key {key['name']} in {screen.workspace.name_of(tenant_id)}"
+    title = f"Change API key {key.name} in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, before, scopes_of(screen, tenant_id), send, expires=False, button="Save")
-    changed: Record | None = await screen.fill(form, tenant_id)
+    changed = await screen.fill(form, tenant_id)
     if changed is not None:
         screen.workspace.collections.put(screen.LIST_NAME, "", changed)
         screen.read(quiet=True)
@@ -196,39 +183,47 @@ async def edit(screen: KeyForms, key: Record) -> None:
             _offer_undo(screen, key, changed)
 
 
-def _offer_undo(screen: KeyForms, before: Record, after: Record) -> None:
+def _draft_of(key: "ApiKey") -> KeyDraft:
+    return KeyDraft(key.name, key.description, key.scopes, key.rate_limit or RATE)
+
+
+async def _update(screen: KeyForms, key: "ApiKey", before: KeyDraft, after: KeyDraft) -> "ApiKey":
+    """Send the differences of two drafts of a key. Return the changed key."""
+    changed = await screen.workspace.change(
+        keys.update(
+            screen.tenant_of(key),
+            key.id,
+            name=after.name if after.name != before.name else None,
+            description=after.description if after.description != before.description else None,
+            scopes=after.scopes if set(after.scopes) != set(before.scopes) else None,
+            rate_limit=after.rate_limit if after.rate_limit != before.rate_limit else None,
+        )
+    )
+    return changed.record
+
+
+def _offer_undo(screen: KeyForms, before: "ApiKey", after: "ApiKey") -> None:
     """Offer undo. Reversible actions need no confirmation."""
-    members = ("name", "description", "scopes", "rateLimit")
-    old = {member: before.get(member) for member in members if before.get(member) != after.get(member)}
 
     async def undo() -> None:
-        again = await screen.workspace.change(
-            keys.update(
-                screen.tenant_of(before),
-                str(before["id"]),
-                name=old.get("name"),
-                description=(old["description"] or "") if "description" in old else None,
-                scopes=old.get("scopes"),
-                rate_limit=old.get("rateLimit"),
-            )
-        )
-        screen.workspace.collections.put(screen.LIST_NAME, "", again.record.wire())
+        restored = await _update(screen, before, _draft_of(after), _draft_of(before))
+        screen.workspace.collections.put(screen.LIST_NAME, "", restored)
         screen.read(quiet=True)
 
-    screen.post_message(UndoAvailable(f"Changed {after['name']}", undo, f"{before['name']} was restored"))
+    screen.post_message(UndoAvailable(f"Changed {after.name}", undo, f"{before.name} was restored"))
 
 
-async def rotate(screen: KeyForms, key: Record) -> None:
+async def rotate(screen: KeyForms, key: "ApiKey") -> None:
     """Create a successor of a key, show its secret, and end the old key at the chosen time."""
-    tenant_id, key_id, ends = screen.tenant_of(key), str(key["id"]), parse_time(key.get("expiresAt"))
+    tenant_id, ends = screen.tenant_of(key), key.expires_at
 
     async def send(chosen: Times) -> "RotatedKey":
         # The old key retains its expiry if that is earlier, or if it is revoked.
         retires = chosen.retires_at if chosen.retires_at and (ends is None or chosen.retires_at < ends) else None
-        rotated: RotatedKey = await screen.workspace.ask(
+        rotated = await screen.workspace.ask(
             keys.rotate(
                 tenant_id,
-                key_id,
+                key.id,
                 expires_at=times.wire(chosen.expires_at),
                 retire_at=times.wire(retires) if retires else None,
             )
@@ -236,24 +231,23 @@ async def rotate(screen: KeyForms, key: Record) -> None:
         return rotated if chosen.retires_at is not None else await _revoke_old_key(screen, rotated)
 
     facts = [
-        ("Old key", f"{key['name']}  {key.get('keyPrefix', '')}…"),
-        ("Tenant", str(key.get("tenantName", ""))),
+        ("Old key", f"{key.name}  {key.key_prefix}…"),
+        ("Tenant", key.tenant_name),
         ("New key", "same name, description, scopes, rate limit, groups and policies; the secret is shown once"),
     ]
-    rotated: RotatedKey | None = await screen.app.push_screen_wait(Rotation(f"Rotate {key['name']}", facts, ends, send))
+    rotated = await screen.app.push_screen_wait(Rotation(f"Rotate {key.name}", facts, ends, send))
     if rotated is None:
         screen.read(quiet=True)
         return
-    old = rotated.replaced.wire()
+    old = rotated.replaced
     screen.workspace.collections.put(screen.LIST_NAME, "", old)
-    works = old["status"] == "active"
-    ending = f"works until {time_text(old.get('expiresAt'))}" if works else f"is {old['status']}"
-    more = [("Old key", f"{old['id']} {ending}")]
+    ending = f"works until {time_text(old.expires_at)}" if old.status == "active" else f"is {old.status}"
+    more = [("Old key", f"{old.id} {ending}")]
     if rotated.grants:
         more.append(("Copied", counted(rotated.grants, "group or policy", "groups and policies")))
     await _show_secret(screen, rotated, f"New API key {rotated.api_key.name}", more)
     screen.post_message(UndoCleared("rotating an API key"))
-    contexts = await asyncio.to_thread(_contexts_with, screen.workspace.connection, rotated.replaced.key_prefix)
+    contexts = await asyncio.to_thread(_contexts_with, screen.workspace.connection, old.key_prefix)
     if contexts:
         from client.contexts import old_key_notice
 
@@ -278,11 +272,11 @@ async def _revoke_old_key(screen: KeyForms, rotated: "RotatedKey") -> "RotatedKe
     return rotated.model_copy(update={"replaced": changed.record})
 
 
-def scopes_of(screen: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[Record], str]]:
+def scopes_of(screen: KeyForms, tenant_id: str) -> "Callable[[], tuple[Sequence[GrantableScope], str]]":
     """Return a function for the loaded scopes of a tenant and the reason if there are none."""
 
-    def scopes() -> tuple[Sequence[Record], str]:
-        rows = screen.workspace.collections.rows("grantable", tenant_id)
+    def scopes() -> "tuple[Sequence[GrantableScope], str]":
+        rows: RecordList[GrantableScope] = screen.workspace.collections.rows("grantable", tenant_id)
         if rows.state == "failed" and rows.error is not None:
             return rows.records, rows.error.message
         return rows.records, "No scopes are available." if rows.known else "Loading …"
@@ -292,16 +286,16 @@ def scopes_of(screen: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[R
 
 async def _show_secret(screen: KeyForms, new_key: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:
     """Add the new key to the list and show its secret once."""
-    key = new_key.api_key.wire()
+    key = new_key.api_key
     screen.set_filter("")
     screen.workspace.collections.put(screen.LIST_NAME, "", key)
-    screen.select(str(key["id"]))
+    screen.select(key.id)
     screen.read(quiet=True)
     facts = [
-        ("Id", str(key["id"])),
-        ("Tenant", str(key.get("tenantName", ""))),
-        ("Scopes", ", ".join(key.get("scopes", ()))),
-        ("Expires", exact(key.get("expiresAt"), times.now())),
+        ("Id", key.id),
+        ("Tenant", key.tenant_name),
+        ("Scopes", ", ".join(key.scopes)),
+        ("Expires", exact(key.expires_at, times.now())),
         *more,
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,14 +13,16 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from client.errors import FrostError
-from client.tables.columns import Record
 from client.text import safe
 from client.texts.refusals import KeyProblem, key_problem, may_exist
 from tui.account.key_inputs import ChoiceLine, Until
 from tui.account.key_tables import ScopeList, about
-from tui.widgets.dialog import Sending, Waiting, hint
+from tui.widgets.dialog import Result, Sending, Waiting, hint
 from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from client.models.account import GrantableScope
 
 EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))
 YEAR = 2
@@ -51,7 +53,6 @@ class KeyDraft(NamedTuple):
     expires_at: datetime | None = None
 
 
-Send = Callable[[KeyDraft], Awaitable[Any]]
 MAKING = Waiting(
     "Waiting for the platform …",
     "The response has the secret of the key. Press Esc again to close without it.",
@@ -64,7 +65,7 @@ CHANGING = Waiting(
 )
 
 
-class KeyForm(Sending):
+class KeyForm(Sending[KeyDraft, Result]):
     """Creates a key if `expires` is true, otherwise changes one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -94,8 +95,8 @@ class KeyForm(Sending):
         self,
         title: str,
         draft: KeyDraft,
-        scopes: Callable[[], tuple[Sequence[Record], str]],
-        send: Send,
+        scopes: "Callable[[], tuple[Sequence[GrantableScope], str]]",
+        send: Callable[[KeyDraft], Awaitable[Result]],
         *,
         expires: bool = True,
         button: str = "Create",
@@ -106,7 +107,7 @@ class KeyForm(Sending):
         self._expires, self._button = expires, button
         self._wrong = ""  # field of the problem shown
         self._wrong_scopes: Sequence[str] = ()
-        self._refusing: Record = {}  # scope refused last
+        self._refusing: GrantableScope | None = None  # scope refused last
 
     def title_text(self) -> str:
         return self._title
@@ -161,7 +162,7 @@ class KeyForm(Sending):
     def _highlighted(self, event: RecordTable.Highlighted) -> None:
         event.stop()
         self.query_one(".key--about", Static).update(Content(safe(about(event.record))))
-        if self._refusing and event.record is not self._refusing:
+        if self._refusing is not None and event.record is not self._refusing:
             self._clear_problem()
 
     @on(RecordTable.Arranged)
@@ -175,12 +176,12 @@ class KeyForm(Sending):
 
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
-        self.show_problem(KeyProblem("", f"{event.record['scope']}: your role does not have this scope"))
-        self._refusing = event.record
+        self.show_problem(KeyProblem("", f"{event.scope.scope}: your role does not have this scope"))
+        self._refusing = event.scope
 
     def show_problem(self, problem: KeyProblem) -> None:
         """Show a problem and focus its field."""
-        self._wrong, self._wrong_scopes, self._refusing = problem.member, self.list.chosen, {}
+        self._wrong, self._wrong_scopes, self._refusing = problem.member, self.list.chosen, None
         self._put(problem.message)
         if problem.member == "expiresAt" and self._expires:
             self.query_one(Until).take_focus()

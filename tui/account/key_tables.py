@@ -5,8 +5,9 @@ Bars are readable without colour by their length. `!` marks a near expiry and `â
 
 import math
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import NamedTuple
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
@@ -24,6 +25,9 @@ from client.tables.columns import (
     parse_time,
 )
 from tui.widgets.record_table import RecordTable, Tones
+
+if TYPE_CHECKING:
+    from client.models.account import ApiKey, GrantableScope
 
 BAR = 8
 """Width of a bar in cells."""
@@ -47,11 +51,11 @@ class Axis(NamedTuple):
     label: str
 
 
-def axis(records: Sequence[Record]) -> Axis:
+def axis(keys: "Sequence[ApiKey]") -> Axis:
     """Return the shortest axis that includes the expiry of every active key."""
     now = times.now()
-    ends = [end for record in records if active(record) and (end := parse_time(record.get("expiresAt")))]
-    farthest = max((end - now for end in ends), default=timedelta())
+    ends = (key.expires_at - now for key in keys if key.status == "active" and key.expires_at)
+    farthest = max(ends, default=timedelta())
     return Axis(*next(((span, label) for span, label in SPANS if farthest <= span), LONGEST))
 
 
@@ -76,11 +80,18 @@ def expires_soon(record: Record) -> bool:
     return active(record) and end is not None and end - times.now() <= SOON
 
 
-def unused(record: Record) -> bool:
+def is_unused(key: "ApiKey") -> bool:
     """Return whether an active key was not used for `IDLE`, or was never used and is older than `SETTLED`."""
-    if not active(record):
-        return False
-    last, created, now = (parse_time(record.get("lastUsedAt")), parse_time(record.get("createdAt")), times.now())
+    return key.status == "active" and _is_idle(key.last_used_at, key.created_at)
+
+
+def unused(record: Record) -> bool:
+    """Return the same for the JSON object of a key."""
+    return active(record) and _is_idle(parse_time(record.get("lastUsedAt")), parse_time(record.get("createdAt")))
+
+
+def _is_idle(last: datetime | None, created: datetime | None) -> bool:
+    now = times.now()
     if last is not None:
         return now - last >= IDLE
     return created is None or now - created >= SETTLED
@@ -146,8 +157,8 @@ class SharedScale:
     def __init__(self) -> None:
         self.axis = Axis(*SPANS[0])
 
-    def take(self, records: Sequence[Record]) -> None:
-        self.axis = axis(records)
+    def take(self, keys: "Sequence[ApiKey]") -> None:
+        self.axis = axis(keys)
 
 
 TONES: Tones = {
@@ -157,6 +168,21 @@ TONES: Tones = {
     "scopes": lambda record: "dim",
 }
 """Words or signs repeat the meaning of each tone."""
+
+
+@dataclass(frozen=True)
+class ServiceHeading:
+    """The line above the scopes of a service."""
+
+    service: str
+
+    @property
+    def scope(self) -> str:
+        """The id of the line. No scope ends in a space."""
+        return f"{self.service} "
+
+    def wire(self) -> Record:
+        return {"scope": self.scope, "service": self.service, "heading": True}
 
 
 def _scope(record: Record) -> str:
@@ -202,37 +228,36 @@ SCOPE_TONES: Tones = {
 }
 
 
-def rows(scopes: Sequence[Record], others: Sequence[str] = ()) -> list[Record]:
+def rows(scopes: "Sequence[GrantableScope]", others: Sequence[str] = ()) -> "list[GrantableScope | ServiceHeading]":
     """Return the scopes in the order of the response, with a heading for each service.
 
     Args:
         scopes: The scopes that the platform lists for a tenant.
         others: Scopes of a key that are not listed.
     """
-    listed = {str(scope["scope"]) for scope in scopes}
-    unlisted = [{"scope": scope, "enforced": False} for scope in others if scope not in listed]
-    services: dict[str, list[Record]] = {}
+    from client.models.account import GrantableScope  # after the first frame
+
+    listed = {scope.scope for scope in scopes}
+    unlisted = [GrantableScope(scope=scope, enforced=False) for scope in others if scope not in listed]
+    services: dict[str, list[GrantableScope | ServiceHeading]] = {}
     for scope in (*scopes, *unlisted):
-        service = str(scope["scope"]).partition(":")[0]
-        # No scope ends in a space, so the id of a heading is unique.
-        heading = {"scope": f"{service} ", "service": service, "heading": True}
-        services.setdefault(service, [heading]).append(scope)
+        service = scope.scope.partition(":")[0]
+        services.setdefault(service, [ServiceHeading(service)]).append(scope)
     return [row for members in services.values() for row in members]
 
 
-def about(record: Record | None) -> str:
+def about(row: "GrantableScope | ServiceHeading | None") -> str:
     """Describe a scope in one line."""
-    if record is None or record.get("heading"):
+    if row is None or isinstance(row, ServiceHeading):
         return ""
-    parts = [str(record.get("description") or "A scope for part of a service")]
-    lacks = [str(operation) for operation in record.get("lacks") or ()]
-    if not record.get("held", True):
-        parts.append(f"not available: your role lacks {_first_missing(lacks)}")
+    parts = [row.description or "A scope for part of a service"]
+    if not row.held:
+        parts.append(f"not available: your role lacks {_first_missing(row.lacks)}")
     else:
-        if not record.get("enforced", True):
+        if not row.enforced:
             parts.append("no service requires this scope, so it has no effect")
-        if lacks:
-            parts.append(f"limited to your role, which lacks {_first_missing(lacks)}")
+        if row.lacks:
+            parts.append(f"limited to your role, which lacks {_first_missing(row.lacks)}")
     return "; ".join(parts) + "."
 
 
@@ -241,42 +266,42 @@ def _first_missing(lacks: Sequence[str]) -> str:
     return f"{lacks[0] if lacks else 'all of it'}{' and more' if len(lacks) > 1 else ''}"
 
 
-class ScopeList(RecordTable[Record]):
+class ScopeList(RecordTable["GrantableScope | ServiceHeading"]):
     """Space or Enter selects a scope. A scope that the role lacks is refused with `Refused`."""
 
     class Refused(Message):
         """The user selected a scope that cannot be granted."""
 
-        def __init__(self, record: Record) -> None:
+        def __init__(self, scope: "GrantableScope") -> None:
             super().__init__()
-            self.record = record
+            self.scope = scope
 
     def __init__(self, chosen: Sequence[str], *, id: str) -> None:
         super().__init__(SCOPES, tones=SCOPE_TONES, id=id)
-        self._rows: Sequence[Record] = ()
+        self._scopes: Sequence[GrantableScope] = ()
         self._chosen = chosen
 
     @property
     def chosen(self) -> list[str]:
         """The selected scopes in the order of the response."""
         marks = self.view.marks
-        if not self._rows:  # not loaded yet
+        if not self._scopes:  # not loaded yet
             return list(self._chosen)
-        return [str(row["scope"]) for row in self._rows if row["scope"] in marks]
+        return [scope.scope for scope in self._scopes if scope.scope in marks]
 
     @property
     def unenforced(self) -> list[str]:
         marks = self.view.marks
-        return [str(row["scope"]) for row in self._rows if row["scope"] in marks and not row.get("enforced", True)]
+        return [scope.scope for scope in self._scopes if scope.scope in marks and not scope.enforced]
 
-    def take(self, scopes: Sequence[Record], empty: str) -> None:
+    def take(self, scopes: "Sequence[GrantableScope]", empty: str) -> None:
         """Update the list and preserve the selection."""
         chosen = self.chosen
         self.set_empty(empty)
         if scopes:
-            first = not self._rows
-            self._rows = rows(scopes, chosen)
-            self.show(self._rows)
+            first, lines = not self._scopes, rows(scopes, chosen)
+            self._scopes = [line for line in lines if not isinstance(line, ServiceHeading)]
+            self.show(lines)
             if first:
                 self.reset_cursor()
             self.view.marks = set(chosen)
@@ -286,15 +311,15 @@ class ScopeList(RecordTable[Record]):
     def reset_cursor(self) -> None:
         """Move the cursor to the first scope, below the heading of its service."""
         super().reset_cursor()
-        if (self.record or {}).get("heading"):
+        if isinstance(self.record, ServiceHeading):
             self.cursor = 1
 
     def action_mark(self) -> None:
-        record = self.record
-        if record is None or record.get("heading"):
+        row = self.record
+        if row is None or isinstance(row, ServiceHeading):
             self.action_move(1)
-        elif not record.get("held", True) and record["scope"] not in self.view.marks:
-            self.post_message(self.Refused(record))
+        elif not row.held and row.scope not in self.view.marks:
+            self.post_message(self.Refused(row))
         else:
             super().action_mark()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,6 +18,9 @@ from tui.account.key_form import EXPIRIES, YEAR, form_problem
 from tui.account.key_inputs import ChoiceLine, Until
 from tui.widgets.dialog import Sending, Waiting, hint
 from tui.widgets.lines import LineInput
+
+if TYPE_CHECKING:
+    from client.models.account import RotatedKey
 
 OVERLAPS = (
     ("now", timedelta()),
@@ -44,7 +47,7 @@ ROTATING = Waiting(
 )
 
 
-class Rotation(Sending):
+class Rotation(Sending[Times, "RotatedKey"]):
     """A refused request changes neither key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,7 +72,7 @@ class Rotation(Sending):
         title: str,
         facts: Sequence[tuple[str, str]],
         ends: datetime | None,
-        send: Callable[[Times], Awaitable[Any]],
+        send: "Callable[[Times], Awaitable[RotatedKey]]",
     ) -> None:
         """`ends` is the expiry of the old key."""
         super().__init__(send, ROTATING)

@@ -1,38 +1,43 @@
 """Actions of the contexts screen."""
 
-from client.tables.columns import Record
 from tui.shell.action import Action, ActionContext, about_record, all_of, line, selected
+from tui.state.contexts import ContextSummary
 
 # --- guards ----------------------------------------------------------------------------------------------------------
 
 
 @about_record
-def _is_other_context(context: ActionContext, record: Record) -> str:
-    return "this context is already in use" if record.get("name") == context.context_name else ""
+def _is_other_context(context: ActionContext, record: ContextSummary) -> str:
+    return "this context is already in use" if record.name == context.context_name else ""
 
 
 @about_record
-def _is_unused(context: ActionContext, record: Record) -> str:
-    in_use = record.get("name") == context.context_name
+def _is_unused(context: ActionContext, record: ContextSummary) -> str:
+    in_use = record.name == context.context_name
     return "this context is in use: switch to another context first" if in_use else ""
 
 
 @about_record
-def _has_session(_: ActionContext, record: Record) -> str:
-    return "" if record.get("credential") == "session" else "not signed in to this context"
+def _has_session(_: ActionContext, record: ContextSummary) -> str:
+    return "" if record.credential == "session" else "not signed in to this context"
 
 
 @about_record
-def _has_no_api_key(_: ActionContext, record: Record) -> str:
-    api_key = record.get("credential") == "api_key"
+def _has_no_api_key(_: ActionContext, record: ContextSummary) -> str:
+    api_key = record.credential == "api_key"
     return "this context has an API key; it needs no sign-in" if api_key else ""
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
+def _name(context: ActionContext) -> str:
+    record: ContextSummary | None = context.record
+    return record.name if record is not None else ""
+
+
 def _use(context: ActionContext) -> str:
-    return line("config", "use-context", str(context.record["name"])) if context.record is not None else ""
+    return line("config", "use-context", _name(context)) if context.record is not None else ""
 
 
 def _create(_: ActionContext) -> str:
@@ -40,18 +45,17 @@ def _create(_: ActionContext) -> str:
 
 
 def _edit(context: ActionContext) -> str:
-    if context.record is None:
-        return ""
-    return line("config", "set", "api_endpoint", str(context.record.get("api_endpoint", "")))
+    record: ContextSummary | None = context.record
+    return line("config", "set", "api_endpoint", record.api_endpoint) if record is not None else ""
 
 
 def _sign_in(context: ActionContext) -> str:
-    name = str(context.fields.get("name", ""))
+    name = _name(context)
     return line("login", "--device", *(["--context", name] if name else []))
 
 
 def _sign_out(context: ActionContext) -> str:
-    return line("logout", "--context", str(context.fields.get("name", "")))
+    return line("logout", "--context", _name(context))
 
 
 CONTEXT_ACTIONS: tuple[Action, ...] = (

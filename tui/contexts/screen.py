@@ -13,6 +13,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.routes import UndoCleared
 from tui.state import contexts
 from tui.state.context_state import credential_words
+from tui.state.contexts import ContextSummary
 from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
@@ -20,7 +21,7 @@ from tui.widgets.form import Field, Form, show_until_saved
 from tui.widgets.record_table import Tones
 
 
-class Contexts(ListScreen[Record]):
+class Contexts(ListScreen[ContextSummary]):
     """Contexts of the config file. Listing and editing them sends no requests to a platform."""
 
     NAME = "contexts"
@@ -38,8 +39,8 @@ class Contexts(ListScreen[Record]):
                 cell=lambda record: ("► " if record["inUse"] else "  ") + str(record["name"]),
                 sort=lambda record: str(record["name"]).casefold(),
             ),
-            by_key["api_endpoint"]._replace(cell=self._endpoint),
-            by_key["credential"]._replace(cell=_credential),
+            by_key["api_endpoint"]._replace(cell=lambda record: self._endpoint(record["api_endpoint"])),
+            by_key["credential"]._replace(cell=_credential_cell),
             by_key["region"],
             by_key["read_only"],
         )
@@ -51,36 +52,39 @@ class Contexts(ListScreen[Record]):
             "read_only": lambda record: "warning" if record["read_only"] else "dim",
         }
 
-    def records(self) -> Sequence[Record]:
-        return contexts.records(self.workspace.connection)
+    def records(self) -> Sequence[ContextSummary]:
+        return contexts.summaries(self.workspace.connection)
 
     def changed(self, change: Change) -> None:
         if change in (Topic.CONTEXT, Topic.CONTEXTS, Topic.IDENTITY):
             self.show()
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        here = bool(record["inUse"])
+    def detail(self, record: ContextSummary) -> tuple[str, Sequence[Section]]:
         facts = [
-            ("Endpoint", self._endpoint(record)),
-            ("Region", str(record["region"] or "—")),
-            ("Read-only", "yes" if record["read_only"] else "no"),
-            ("Credential", _credential(record)),
+            ("Endpoint", self._endpoint(record.api_endpoint)),
+            ("Region", record.region or "—"),
+            ("Read-only", "yes" if record.read_only else "no"),
+            ("Credential", _credential_text(record.credential, record.is_local, record.session_ended)),
         ]
-        if here and self.workspace.who:
+        if record.in_use and self.workspace.who:
             facts.append(("Signed in as", self.workspace.who))
-        facts.append(("Tenant", str(record["tenant"] or "the default")))
+        facts.append(("Tenant", record.tenant or "the default"))
         sections: list[Section] = [("", facts)]
-        if here:
+        if record.in_use:
             sections.append(("", [("", "This is the current context.")]))
-        return str(record["name"]), sections
+        return record.name, sections
 
-    def _endpoint(self, record: Record) -> str:
-        return contexts.homely(record["api_endpoint"], self.workspace.connection.environ)
+    def _endpoint(self, endpoint: str) -> str:
+        return contexts.homely(endpoint, self.workspace.connection.environ)
+
+    @property
+    def _selected_name(self) -> str:
+        return self.record.name if self.record is not None else ""
 
     # Actions
 
     async def do_use(self, argument: str = "") -> None:
-        name = argument or str((self.record or {}).get("name", ""))
+        name = argument or self._selected_name
         if name and name != self.workspace.context:
             await self.workspace.move_to(name)
 
@@ -88,7 +92,7 @@ class Contexts(ListScreen[Record]):
         record = self.record
         if record is None:
             return
-        name = str(record["name"])
+        name = record.name
 
         def build(values: Mapping[str, str], problem: str) -> Form:
             fields = [
@@ -111,12 +115,11 @@ class Contexts(ListScreen[Record]):
             for notice in notices:
                 self.app.notify(notice, severity="warning", markup=False)
 
-        initial = {"endpoint": str(record["api_endpoint"]), "region": str(record["region"] or "")}
+        initial = {"endpoint": record.api_endpoint, "region": record.region}
         await show_until_saved(self.app.push_screen_wait, build, initial, save)
 
     def _default(self) -> str:
-        connection = self.workspace.connection
-        return contexts.homely(contexts.default_endpoint(connection), connection.environ)
+        return self._endpoint(contexts.default_endpoint(self.workspace.connection))
 
     async def do_create(self) -> None:
         note = "Sign in after saving · Enter create · Tab next field · Esc cancel"
@@ -149,12 +152,12 @@ class Contexts(ListScreen[Record]):
         record = self.record
         if record is None:
             return
-        name = str(record["name"])
+        name = record.name
         kinds = self.workspace.connection.config.contexts[name].credentials.kinds
         labels = [credential_words(kind) for kind in kinds]
         facts = [
             ("Context", name),
-            ("Endpoint", self._endpoint(record)),
+            ("Endpoint", self._endpoint(record.api_endpoint)),
             ("Deletes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in labels)])),
             ("Effect", "permanently removed from this machine"),
         ]
@@ -169,16 +172,16 @@ class Contexts(ListScreen[Record]):
         self.app.notify(f"Deleted context {name}", markup=False)
 
     async def do_sign_in(self, argument: str = "") -> None:
-        name = argument or str((self.record or {}).get("name", ""))
+        name = argument or self._selected_name
         if await sign_in.sign_in(self.app, self.workspace, name):
             await self._read_again()
 
     async def do_sign_out(self, argument: str = "") -> None:
-        name = argument or str((self.record or {}).get("name", ""))
-        record: Record = next((record for record in self.records() if record["name"] == name), {})
+        name = argument or self._selected_name
+        record = next((record for record in self.records() if record.name == name), None)
         facts = [
             ("Context", name),
-            ("Endpoint", self._endpoint(record) if record else "no such context"),
+            ("Endpoint", self._endpoint(record.api_endpoint) if record is not None else "no such context"),
             ("Effect", "the session ends on the platform and is removed here"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
@@ -202,6 +205,9 @@ def _require_name(name: str) -> str | None:
     return None if name.strip() else "a name is required"
 
 
-def _credential(record: Record) -> str:
-    ended = "session ended" if record.get("ended") else ""
-    return ended or credential_words(str(record["credential"]), bool(record["local"]))
+def _credential_text(kind: str, local: bool, session_ended: bool) -> str:
+    return "session ended" if session_ended else credential_words(kind, local)
+
+
+def _credential_cell(record: Record) -> str:
+    return _credential_text(record["credential"], record["local"], record["ended"])

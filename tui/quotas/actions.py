@@ -1,6 +1,7 @@
 """Actions of the quota screens."""
 
-from client.tables.columns import Record
+from typing import TYPE_CHECKING
+
 from tui.shell.action import (
     Action,
     ActionContext,
@@ -13,6 +14,9 @@ from tui.shell.action import (
     requires_user,
     selected,
 )
+
+if TYPE_CHECKING:
+    from client.models.quotas import BaseQuota, Quota, QuotaRequest
 
 ORGANIZATION_NEEDS_A_PERSON = "this context works with an API key; the organization's quotas need a signed-in user"
 SCOPES = ("quotas:write", "quotas:*")
@@ -29,10 +33,10 @@ def _has_scope(context: ActionContext) -> str:
 
 
 @about_record
-def _is_requestable(_: ActionContext, quota: Record) -> str:
+def _is_requestable(_: ActionContext, record: "BaseQuota | QuotaRequest") -> str:
     from client.quota_rules import requestable
 
-    return "" if requestable(quota) else "its limit cannot be requested; contact support"
+    return "" if requestable(record.wire()) else "its limit cannot be requested; contact support"
 
 
 _is_user = requires_user(ORGANIZATION_NEEDS_A_PERSON)
@@ -50,26 +54,26 @@ _can_request = all_of(
 
 def _request_line(*flags: str) -> Command:
     def command(context: ActionContext) -> str:
-        one = context.record
-        if one is None:
+        quota: BaseQuota | None = context.record
+        if quota is None:
             return ""
-        return line("tenant", "quota", "request", str(one["resourceType"]), "LIMIT", "--reason", "REASON", *flags)
+        return line("tenant", "quota", "request", quota.resource_type, "LIMIT", "--reason", "REASON", *flags)
 
     return command
 
 
 def _repeat_line(context: ActionContext) -> str:
-    one: Record | None = context.record
-    if one is None:
+    request: QuotaRequest | None = context.record
+    if request is None:
         return ""
-    flags = ("--org",) if one.get("scope") == "organization" else ()
-    number, reason = str(one.get("limit", "")), str(one.get("reason", ""))
-    return line("tenant", "quota", "request", str(one["resourceType"]), number, "--reason", reason, *flags)
+    flags = ("--org",) if request.scope == "organization" else ()
+    arguments = (request.resource_type, str(request.limit), "--reason", request.reason)
+    return line("tenant", "quota", "request", *arguments, *flags)
 
 
 def _plan_line(context: ActionContext) -> str:
-    one = context.record
-    return line("tenant", "quota", "what-if", f"{one['resourceType']}=1") if one is not None else ""
+    quota: Quota | None = context.record
+    return line("tenant", "quota", "what-if", f"{quota.resource_type}=1") if quota is not None else ""
 
 
 def _quota_line(*arguments: str) -> Command:

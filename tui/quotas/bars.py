@@ -4,7 +4,7 @@ Bars are readable without colour: the heavy line is use, dots are free, `┃` is
 available without review. The part of a tenant begins with its letter in the legend, `►` for the current tenant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from client.tables.columns import Record
@@ -37,8 +37,9 @@ def share(quota: Record) -> float | None:
     return float(used / limit) if limit else float("inf")
 
 
-def over(quota: Record) -> bool:
-    return quota.get("used") is not None and quota["used"] > quota["limit"]
+def over(used: int | None, limit: int) -> bool:
+    """Return whether the use exceeds the limit."""
+    return used is not None and used > limit
 
 
 def tone(quota: Record) -> str | None:
@@ -99,36 +100,40 @@ def _halves(amount: int, limit: int) -> int:
     return min(PAST * 2, max(1, round(amount / limit * 2))) if amount else 0
 
 
-def letters(quota: Record, own: str) -> dict[str, str]:
+def letters(limits: Mapping[str, int], own: str, span: int) -> dict[str, str]:
     """Return the letter of each tenant of an organization by id, the same for every resource type.
 
     Tenants with a share too small to be drawn have `REST` instead.
+
+    Args:
+        limits: The limits of the tenants by id.
+        own: Id of the current tenant.
+        span: The amount that the whole bar shows.
     """
-    tenants = quota.get("tenants", ())
-    others = [str(tenant["tenantId"]) for tenant in tenants if tenant["tenantId"] != own]
+    others = [tenant for tenant in limits if tenant != own]
     named = dict(zip(others, LETTERS, strict=False))
-    small = {str(tenant["tenantId"]) for tenant in tenants if int(tenant["limit"]) < _span(quota) / PARTS}
+    small = {tenant for tenant, limit in limits.items() if limit < span / PARTS}
     return {own: OWN, **{tenant: REST if tenant in small else named.get(tenant, REST) for tenant in others}}
 
 
-def _span(quota: Record) -> int:
-    """Return an organization's limit, or the sum of its tenants' limits if that is more."""
-    return max(int(quota["limit"]), int(quota.get("allocated") or 0))
+def span_of(limit: int, allocated: int) -> int:
+    """Return the amount of an organization's bar: its limit, or the sum of its tenants' limits if that is more."""
+    return max(limit, allocated)
 
 
 def stack(quota: Record, own: str, cells: int) -> Pieces:
     """Return an organization's bar: a part for each tenant, and dots for the unallocated rest."""
-    span = _span(quota)
+    span = span_of(int(quota["limit"]), int(quota.get("allocated") or 0))
     if not span:
         return [_nothing(cells)]
-    signs = letters(quota, own)
-    limits: dict[str, int] = {OWN: 0}
-    for tenant in quota.get("tenants", ()):
-        sign = signs[str(tenant["tenantId"])]
-        limits[sign] = limits.get(sign, 0) + int(tenant["limit"])
+    limits = {str(tenant["tenantId"]): int(tenant["limit"]) for tenant in quota.get("tenants", ())}
+    signs = letters(limits, own, span)
+    by_sign: dict[str, int] = {OWN: 0}
+    for tenant_id, limit in limits.items():
+        by_sign[signs[tenant_id]] = by_sign.get(signs[tenant_id], 0) + limit
     pieces: list[Piece] = []
     total = done = 0
-    for sign, limit in sorted(limits.items(), key=lambda pair: pair[0] == REST):
+    for sign, limit in sorted(by_sign.items(), key=lambda pair: pair[0] == REST):
         total += limit
         end = round(total / span * cells)
         if end > done:

@@ -1,14 +1,18 @@
 """Details of quotas and quota requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from client import times
 from client.quota_rules import requestable
-from client.tables.columns import Record, age, exact
+from client.tables.columns import age, exact
 from client.tables.quotas import amount_text
 from tui.quotas import bars
-from tui.quotas.table import change_text, name_text, status_text
+from tui.quotas.table import change_text, status_text
 from tui.widgets.detail import Section
+
+if TYPE_CHECKING:
+    from client.models.quotas import BaseQuota, OrganizationQuota, Quota, QuotaRequest
 
 MOST_REQUESTS = 5
 MOST_TENANTS = 40
@@ -24,112 +28,110 @@ LEGEND: Section = (
 )
 
 
-def of_tenant(quota: Record, requests: Iterable[Record]) -> Sequence[Section]:
-    unit, limit = quota.get("unit"), int(quota["limit"])
-    used, bound = quota.get("used"), quota.get("requestable")
-    facts = [("In use", _amount(used, unit))]
-    if quota.get("creating"):
-        facts.append((" ", f"{_amount(quota['creating'], unit)} in creation"))
-    facts.append(("Limit", _amount(limit, unit)))
+def of_tenant(quota: "Quota", requests: "Iterable[QuotaRequest]") -> Sequence[Section]:
+    unit, limit, used = quota.unit, quota.limit, quota.used
+    facts = [*_use(quota), ("Limit", amount_text(limit, unit))]
     if used is not None:
-        free = ("Free", _amount(limit - used, unit))
-        facts.append(free if used <= limit else ("Over by", _amount(used - limit, unit)))
-    if requestable(quota) and bound is not None:
-        facts.append(("No review", f"up to {_amount(bound, unit)}"))
+        free = ("Free", amount_text(limit - used, unit))
+        facts.append(free if used <= limit else ("Over by", amount_text(used - limit, unit)))
+    if requestable(quota.wire()) and quota.requestable is not None:
+        facts.append(("No review", f"up to {amount_text(quota.requestable, unit)}"))
     return [
         ("", facts),
         *_remarks(quota),
         _requests_section(quota, requests),
         LEGEND,
-        ("Resource type", [("", str(quota["resourceType"]))]),
+        ("Resource type", [("", quota.resource_type)]),
     ]
 
 
-def of_organization(quota: Record, own: str, requests: Iterable[Record]) -> Sequence[Section]:
-    unit, limit, allocated = quota.get("unit"), int(quota["limit"]), int(quota.get("allocated") or 0)
-    facts = [("In use", _amount(quota.get("used"), unit))]
-    if quota.get("creating"):
-        facts.append((" ", f"{_amount(quota['creating'], unit)} in creation"))
-    facts += [("Limit", _amount(limit, unit)), ("Allocated", _amount(allocated, unit))]
-    left = ("Left", _amount(limit - allocated, unit))
-    facts.append(left if allocated <= limit else ("Over by", _amount(allocated - limit, unit)))
-    organizations = [request for request in requests if request.get("scope") == "organization"]
+def of_organization(quota: "OrganizationQuota", own: str, requests: "Iterable[QuotaRequest]") -> Sequence[Section]:
+    unit, limit, allocated = quota.unit, quota.limit, quota.allocated
+    facts = [*_use(quota), ("Limit", amount_text(limit, unit)), ("Allocated", amount_text(allocated, unit))]
+    left = ("Left", amount_text(limit - allocated, unit))
+    facts.append(left if allocated <= limit else ("Over by", amount_text(allocated - limit, unit)))
+    organizations = [request for request in requests if request.scope == "organization"]
     return [
         ("", facts),
         *_remarks(quota),
-        (f"Allocated to {len(quota.get('tenants', ())):,} tenants", _shares(quota, own)),
+        (f"Allocated to {len(quota.tenants):,} tenants", _shares(quota, own)),
         _requests_section(quota, organizations),
-        ("Resource type", [("", str(quota["resourceType"]))]),
+        ("Resource type", [("", quota.resource_type)]),
     ]
 
 
-def of_request(request: Record, tenant: str) -> Sequence[Section]:
-    unit, now = request.get("unit"), times.now()
-    owner = "the organization" if request.get("scope") == "organization" else tenant
-    by = request.get("requestedBy") or {}
+def of_request(request: "QuotaRequest", tenant: str) -> Sequence[Section]:
+    unit, now = request.unit, times.now()
+    owner = "the organization" if request.scope == "organization" else tenant
+    by = request.requested_by
     facts = [
-        ("Status", status_text(request)),
+        ("Status", status_text(request.status)),
         ("Of", owner),
-        ("From", _amount(request.get("from"), unit)),
-        ("To", _amount(request.get("limit"), unit)),
-        ("Requested", exact(request.get("createdAt"), now)),
-        ("By", str(by.get("name") or by.get("email") or by.get("id") or "—")),
+        ("From", amount_text(request.limit_before, unit)),
+        ("To", amount_text(request.limit, unit)),
+        ("Requested", exact(request.created_at, now)),
+        ("By", (by.name or by.email or by.id if by is not None else "") or "—"),
     ]
-    if request.get("decidedAt"):
-        facts += [("Decided", exact(request["decidedAt"], now)), ("By", str(request.get("decidedBy") or "—"))]
-    elif request.get("status") == "pending":
+    if request.decided_at:
+        facts += [("Decided", exact(request.decided_at, now)), ("By", request.decided_by or "—")]
+    elif request.status == "pending":
         facts.append((" ", "in review by the platform's operator"))
-    sections: list[Section] = [("", facts), ("Reason", [("", str(request.get("reason") or "—"))])]
-    if request.get("decision"):
-        sections.append(("Decision", [("", str(request["decision"]))]))
-    return [*sections, ("Id", [("", str(request["id"]))])]
+    sections: list[Section] = [("", facts), ("Reason", [("", request.reason or "—")])]
+    if request.decision:
+        sections.append(("Decision", [("", request.decision)]))
+    return [*sections, ("Id", [("", request.id)])]
 
 
-def _amount(value: object, unit: object) -> str:
-    return amount_text(value if isinstance(value, int) else None, unit)
+def _use(quota: "BaseQuota") -> Sequence[tuple[str, str]]:
+    facts = [("In use", amount_text(quota.used, quota.unit))]
+    if quota.creating:
+        facts.append((" ", f"{amount_text(quota.creating, quota.unit)} in creation"))
+    return facts
 
 
-def _remarks(quota: Record) -> Sequence[Section]:
+def _remarks(quota: "BaseQuota") -> Sequence[Section]:
     """Return remarks on figures that need an explanation."""
     remarks = []
-    if quota.get("used") is None:
+    if quota.used is None:
         remarks.append("The current use is unknown; the limit still applies.")
-    if not quota["limit"]:
+    if not quota.limit:
         remarks.append("No allowance: none can be created.")
-    elif bars.over(quota):
+    elif bars.over(quota.used, quota.limit):
         remarks.append("! Over the limit: no more can be created.")
-    if not requestable(quota):
+    if not requestable(quota.wire()):
         remarks.append("This limit cannot be requested; contact support.")
     return [("", [("", line)]) for line in remarks]
 
 
-def _requests_section(quota: Record, requests: Iterable[Record]) -> Section:
-    matches = [request for request in requests if request.get("resourceType") == quota["resourceType"]]
+def _requests_section(quota: "BaseQuota", requests: "Iterable[QuotaRequest]") -> Section:
+    matches = [request for request in requests if request.resource_type == quota.resource_type]
     lines = []
-    for matche in matches[:MOST_REQUESTS]:
-        suffix = " organization" if matche.get("scope") == "organization" else ""
-        ago = age(matche.get("createdAt"), times.now())
-        lines.append(("", f"{status_text(matche)}{suffix}  {change_text(matche)}  {ago}"))
+    for request in matches[:MOST_REQUESTS]:
+        suffix = " organization" if request.scope == "organization" else ""
+        change = change_text(request.limit_before, request.limit, request.unit)
+        ago = age(request.created_at, times.now())
+        lines.append(("", f"{status_text(request.status)}{suffix}  {change}  {ago}"))
     if len(matches) > MOST_REQUESTS:
         lines.append(("", f"{len(matches) - MOST_REQUESTS} more: t to show"))
     return "Requests", lines or [("", "none")]
 
 
-def _shares(quota: Record, own: str) -> Sequence[tuple[str, str]]:
+def _shares(quota: "OrganizationQuota", own: str) -> Sequence[tuple[str, str]]:
     """Return the shares, `own` first, then by limit. Tenants that the user cannot enter have no name."""
-    unit, signs = quota.get("unit"), bars.letters(quota, own)
-    shares = sorted(quota.get("tenants", ()), key=lambda one: (one["tenantId"] != own, -int(one["limit"])))
+    limits = {share.tenant_id: share.limit for share in quota.tenants}
+    unit, signs = quota.unit, bars.letters(limits, own, bars.span_of(quota.limit, quota.allocated))
+    shares = sorted(quota.tenants, key=lambda share: (share.tenant_id != own, -share.limit))
     lines = []
-    for one in shares[:MOST_TENANTS]:
-        name = one.get("displayName")
-        use = f", {_amount(one.get('used'), unit)} in use" if name is not None else ""
-        title = str(name) if name is not None else "(no access)"
-        lines.append((signs[str(one["tenantId"])], f"{title}  {_amount(one['limit'], unit)}{use}"))
+    for share in shares[:MOST_TENANTS]:
+        name = share.display_name
+        use = f", {amount_text(share.used, unit)} in use" if name is not None else ""
+        title = name if name is not None else "(no access)"
+        lines.append((signs[share.tenant_id], f"{title}  {amount_text(share.limit, unit)}{use}"))
     rest = shares[MOST_TENANTS:]
     if rest:
-        lines.append(("", f"{len(rest):,} more  {_amount(sum(int(one['limit']) for one in rest), unit)}"))
+        lines.append(("", f"{len(rest):,} more  {amount_text(sum(share.limit for share in rest), unit)}"))
     return lines
 
 
-def titles(quotas: Iterable[Record]) -> Mapping[str, str]:
-    return {str(quota["resourceType"]): name_text(quota) for quota in quotas}
+def titles(quotas: "Iterable[BaseQuota]") -> Mapping[str, str]:
+    return {quota.resource_type: quota.name for quota in quotas}

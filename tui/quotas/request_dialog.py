@@ -1,7 +1,7 @@
 """Form for a quota request. It shows the expected outcome while the limit is typed."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,7 +15,7 @@ from client import quota_rules
 from client.errors import Exit, FrostError
 from client.quota_rules import LONGEST_REASON, Foreseen, normalize_reason, whole_number
 from client.text import safe
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Dialog, Result, hint
 from tui.widgets.lines import LineInput
 
 SIGNS = {
@@ -41,11 +41,10 @@ class RequestDraft(NamedTuple):
     outcome: str
 
 
-Send = Callable[[RequestDraft], Awaitable[Any]]
 Facts = Callable[[], Sequence[tuple[str, str]]]
 
 
-class QuotaForm(Dialog[Any]):
+class QuotaForm(Dialog[Result | None]):
     """Returns the result of `send`, or None if cancelled. It remains open if `send` returns None or fails."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -76,7 +75,7 @@ class QuotaForm(Dialog[Any]):
         title: str,
         facts: Facts,
         foresee: Callable[[int], Foreseen],
-        send: Send,
+        send: Callable[[RequestDraft], Awaitable[Result | None]],
         *,
         unit: str,
         limit: int | None = None,

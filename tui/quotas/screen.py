@@ -1,42 +1,45 @@
 """Screens of quotas: those of the tenant, those of its organization, and the requests for other limits."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.binding import BindingType
 
 from client import quota_rules
 from client.quota_rules import whole_number
-from client.tables.columns import Column, Record, cells
+from client.tables.columns import Column, cells, record_of
 from client.tables.quotas import ORGANIZATION_QUOTA, QUOTA, QUOTA_REQUEST
 from tui.quotas import detail as quotas_detail
 from tui.quotas import request_flow, table
 from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.detail import titles
 from tui.quotas.request_dialog import QuotaForm
-from tui.quotas.table import RowLayout, name_text
+from tui.quotas.table import RowLayout
 from tui.shell import actions, keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, RunAction, Subject
 from tui.state.list_store import RecordList
 from tui.state.refresh import Change, ListChanged, Topic
 from tui.widgets.detail import Section
+from tui.widgets.dialog import Result
 from tui.widgets.record_table import Tones
 from tui.widgets.row_painting import GUTTER
 
 if TYPE_CHECKING:
+    from client.models.quotas import BaseQuota, OrganizationQuota, Quota, QuotaRequest
     from tui.state.workspace import Workspace
 
 REQUESTS = "quota requests"
+Q = TypeVar("Q", bound="BaseQuota")
 
 
-class OfQuotas(RemoteListScreen[Record]):
+class OfQuotas(RemoteListScreen[Q]):
     """A list of quotas that marks pending requests. An open form is updated when the quotas change."""
 
     def __init__(self, workspace: "Workspace") -> None:
         super().__init__(workspace)
         self.row_layout = RowLayout(self._space)
-        self._form: QuotaForm | None = None
+        self._form: QuotaForm[Any] | None = None
 
     def _space(self) -> int:
         return self.table.size.width - GUTTER - 1 if self.is_mounted else 0
@@ -47,16 +50,16 @@ class OfQuotas(RemoteListScreen[Record]):
         raise NotImplementedError
 
     @property
-    def requests(self) -> RecordList[Any]:
+    def requests(self) -> "RecordList[QuotaRequest]":
         return self.workspace.collections.rows(REQUESTS, self.tenant_id, self.organization_id)
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> Sequence[Q]:
         """Leave out quotas with a limit of 0 that cannot be requested, as the commands do."""
-        return [record for record in super().records() if record["limit"] or quota_rules.requestable(record)]
+        return [quota for quota in super().records() if quota.limit or quota_rules.requestable(quota.wire())]
 
     def show(self) -> None:
         self.row_layout.take(self.records())
-        self.row_layout.pending = table.waiting(self.requests.records)
+        self.row_layout.pending = table.pending_requests(self.requests.records)
         self.row_layout.own = self.tenant_id
         super().show()
 
@@ -75,15 +78,12 @@ class OfQuotas(RemoteListScreen[Record]):
         if change == ListChanged(self.LIST_NAME) and self._form is not None and self._form.is_mounted:
             self._form.show()
 
-    def quota(self, resource_type: str) -> Record | None:
-        return next((record for record in self.rows.records if record["resourceType"] == resource_type), None)
-
     def requests_subject(self) -> Subject:
         """Return the subject of the requests screen."""
         tenant = self.workspace.find(self.tenant_id) or {}
         return Subject(self.tenant_id, self.organization_id, str(tenant.get("displayName", "")))
 
-    async def fill(self, form: QuotaForm) -> Any:
+    async def fill(self, form: QuotaForm[Result]) -> Result | None:
         """Show a form and return its result."""
         self._form = form
         try:
@@ -96,11 +96,11 @@ class OfQuotas(RemoteListScreen[Record]):
         texts = dict(super().copies())
         records = self.table.selected_records
         if records:
-            texts["row"] = "\n".join("\t".join(cells(self.KIND, record)) for record in records)
+            texts["row"] = "\n".join("\t".join(cells(self.KIND, record_of(record))) for record in records)
         return texts
 
 
-class Quotas(OfQuotas):
+class Quotas(OfQuotas["Quota"]):
     """All resource types, highest share first. Available to API keys for their own tenant."""
 
     NAME = "quotas"
@@ -112,7 +112,7 @@ class Quotas(OfQuotas):
     EMPTY_TEXT = "No quotas for this tenant."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("quotas")]
 
-    _waited: tuple[tuple[str, str], Sequence[Record]] = (("", ""), ())
+    _waited: "tuple[tuple[str, str], Sequence[QuotaRequest]]" = (("", ""), ())
     """Tenant and organization of the requests seen last, and those requests."""
 
     @property
@@ -130,8 +130,8 @@ class Quotas(OfQuotas):
         """Sort by share, highest first, until the user chooses another order."""
         super().restore_sort(state if self.NAME in self.workspace.state.sort else ["share", True])
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        return name_text(record), quotas_detail.of_tenant(record, self.requests.records)
+    def detail(self, record: "Quota") -> tuple[str, Sequence[Section]]:
+        return record.name, quotas_detail.of_tenant(record, self.requests.records)
 
     def changed(self, change: Change) -> None:
         super().changed(change)
@@ -142,9 +142,10 @@ class Quotas(OfQuotas):
         """Announce the decisions on requests that were pending."""
         owner = (self.tenant_id, self.organization_id)
         before, self._waited = self._waited, (owner, self.requests.records)
-        for one in table.decided(before[1], self.requests.records) if before[0] == owner else ():
-            text = table.outcome_text(one, titles(self.rows.records))
-            self.frame.toast(text, "information" if one.get("status") == "approved" else "warning")
+        for request in table.decided(before[1], self.requests.records) if before[0] == owner else ():
+            title = titles(self.rows.records).get(request.resource_type, request.resource_type)
+            text = table.outcome_text(request, title)
+            self.frame.toast(text, "information" if request.status == "approved" else "warning")
             self.read(quiet=True)
 
     # Actions
@@ -157,9 +158,9 @@ class Quotas(OfQuotas):
     async def do_request_organization(self, argument: str = "") -> None:
         quota, limit = await self._resolve_target(argument, "quotas.request_organization")
         if quota is not None:
-            await request_flow.request_of_organization(self, quota, self.fill, limit=limit)
+            await request_flow.request_of_organization(self, quota.resource_type, self.fill, limit=limit)
 
-    async def _resolve_target(self, argument: str, action: str) -> tuple[Record | None, int | None]:
+    async def _resolve_target(self, argument: str, action: str) -> "tuple[Quota | None, int | None]":
         """Return quota and limit of `TYPE LIMIT`, or the selected quota. Show why if it cannot be requested."""
         resource_type, _, number = argument.partition(" ")
         quota = await self.named(resource_type)
@@ -179,7 +180,7 @@ class Quotas(OfQuotas):
         from tui.quotas.what_if import QuotaPlanner
 
         await self.rows.settled.wait()
-        start = argument or (f"{self.record['resourceType']}=" if self.record is not None else "")
+        start = argument or (f"{self.record.resource_type}=" if self.record is not None else "")
         need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.rows.records, start))
         if need is not None:
             self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
@@ -187,14 +188,14 @@ class Quotas(OfQuotas):
     def do_organization(self) -> None:
         tenant = self.workspace.tenant or {}
         subject = Subject(self.tenant_id, self.organization_id, str(tenant.get("organizationName", "")))
-        here = str(self.record["resourceType"]) if self.record is not None else ""
+        here = self.record.resource_type if self.record is not None else ""
         self.post_message(Navigate("organization-quotas", subject, record=here))
 
     def do_requests(self) -> None:
         self.post_message(Navigate("requests", self.requests_subject()))
 
 
-class OrganizationQuotas(OfQuotas, ChildListScreen[Record]):
+class OrganizationQuotas(OfQuotas["OrganizationQuota"], ChildListScreen["OrganizationQuota"]):
     """Opened from the quotas of a tenant. Not available with an API key."""
 
     NAME = "organization-quotas"
@@ -216,8 +217,8 @@ class OrganizationQuotas(OfQuotas, ChildListScreen[Record]):
     def tones(self) -> Tones:
         return table.tones(self.row_layout)
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        return name_text(record), quotas_detail.of_organization(record, self.tenant_id, self.requests.records)
+    def detail(self, record: "OrganizationQuota") -> tuple[str, Sequence[Section]]:
+        return record.name, quotas_detail.of_organization(record, self.tenant_id, self.requests.records)
 
     def _follow(self) -> None:
         """Remain open if the new tenant is in the same organization, and mark its part as the own one."""
@@ -230,17 +231,17 @@ class OrganizationQuotas(OfQuotas, ChildListScreen[Record]):
 
     async def do_request(self) -> None:
         if self.record is not None:
-            await request_flow.request_of_organization(self, self.record, self.fill)
+            await request_flow.request_of_organization(self, self.record.resource_type, self.fill)
 
     def do_tenant(self) -> None:
-        here = str(self.record["resourceType"]) if self.record is not None else ""
+        here = self.record.resource_type if self.record is not None else ""
         self.post_message(Navigate("quotas", record=here))
 
     def do_requests(self) -> None:
         self.post_message(Navigate("requests", self.requests_subject()))
 
 
-class QuotaRequests(ChildListScreen[Record]):
+class QuotaRequests(ChildListScreen["QuotaRequest"]):
     """Opened from quotas. The subject is the organization; empty for an API key, which sees only tenant requests."""
 
     NAME = "requests"
@@ -262,25 +263,26 @@ class QuotaRequests(ChildListScreen[Record]):
         return table.REQUEST_TONES
 
     def _title(self, resource_type: str) -> str:
-        known = self.workspace.collections.rows("quotas", self.tenant_id).records
-        return titles(known).get(resource_type, resource_type)
+        return titles(self._quotas()).get(resource_type, resource_type)
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+    def _quotas(self) -> "Sequence[Quota]":
+        return self.workspace.collections.rows("quotas", self.tenant_id).records
+
+    def detail(self, record: "QuotaRequest") -> tuple[str, Sequence[Section]]:
         tenant = self.workspace.name_of(self.tenant_id)
-        return self._title(str(record["resourceType"])), quotas_detail.of_request(record, tenant)
+        return self._title(record.resource_type), quotas_detail.of_request(record, tenant)
 
     # Actions
 
     async def do_again(self) -> None:
-        one = self.record
-        if one is None:
+        request = self.record
+        if request is None:
             return
-        limit, reason = int(one["limit"]), str(one.get("reason", ""))
+        resource_type, limit, reason = request.resource_type, request.limit, request.reason
         fill = self.app.push_screen_wait
-        if one.get("scope") == "organization":
-            await request_flow.request_of_organization(self, one, fill, limit=limit, reason=reason)
+        if request.scope == "organization":
+            await request_flow.request_of_organization(self, resource_type, fill, limit=limit, reason=reason)
             return
-        known = self.workspace.collections.rows("quotas", self.tenant_id).records
-        quota = next((row for row in known if row["resourceType"] == one["resourceType"]), None)
+        quota = next((quota for quota in self._quotas() if quota.resource_type == resource_type), None)
         if quota is not None:
             await request_flow.request(self, quota, fill, limit=limit, reason=reason)

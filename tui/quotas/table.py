@@ -1,15 +1,19 @@
 """Table columns of quotas and quota requests."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from client import times
-from client.tables.columns import UNKNOWN, Column, Record, age, quantity, time_column
+from client.tables.columns import UNKNOWN, Column, Record, age, quantity, record_of, time_column
 from client.tables.quotas import amount_text
 from client.text import safe, width
 from tui.quotas import bars
 from tui.quotas.bars import Pieces
 from tui.widgets.record_table import Tones
 from tui.widgets.row_painting import GAP
+
+if TYPE_CHECKING:
+    from client.models.quotas import BaseQuota, QuotaRequest
 
 LIMIT, STACK = 8, 10
 """Cells of a bar at 80 columns: up to a tenant's limit, and of an organization's."""
@@ -28,15 +32,16 @@ class RowLayout:
         """`space` returns the width of a row in cells."""
         self._space = space
         self._taken = 0
-        self.pending: Mapping[str, Record] = {}
+        self.pending: Mapping[str, QuotaRequest] = {}
         """By resource type."""
         self.own = ""
         """Id of the current tenant."""
         self.amount = 0
         """Cells of the longest sum of tenants' limits."""
 
-    def take(self, records: Sequence[Record]) -> None:
+    def take(self, quotas: "Sequence[BaseQuota]") -> None:
         """Measure the names and figures of the rows. Bars share the other cells."""
+        records = [record_of(quota) for quota in quotas]
         names = max((width(safe(name_text(record))) for record in records), default=0) + len(BLANK)
         figures = max((len(figures_text(record)) for record in records), default=0)
         self._taken = names + GAP + figures + GAP
@@ -64,11 +69,15 @@ def _amount(record: Record, member: str) -> str:
     return quantity(record.get(member), record.get("unit"))
 
 
-def states_text(record: Record, pending: Mapping[str, Record]) -> str:
+def _is_over(record: Record) -> bool:
+    return bars.over(record.get("used"), record["limit"])
+
+
+def states_text(record: Record, pending: "Mapping[str, QuotaRequest]") -> str:
     """Return the states for `is:` filters: over, full, unknown, creating, pending, none."""
     used, limit = record.get("used"), record["limit"]
     states = {
-        "over": bars.over(record),
+        "over": _is_over(record),
         "full": used is not None and used >= limit > 0,
         "unknown": used is None,
         "creating": bool(record.get("creating")),
@@ -96,7 +105,7 @@ def _drawn(key: str, title: str, pieces: Callable[[Record], Pieces], sort: Calla
 
 def share_pieces(record: Record, layout: RowLayout) -> Pieces:
     """Return the share in percent, `!` if over the limit, and the bar."""
-    figures = f"{bars.share_text(record):>4} {'!' if bars.over(record) else ' '} "
+    figures = f"{bars.share_text(record):>4} {'!' if _is_over(record) else ' '} "
     cells = layout.cells(LIMIT, len(figures) + 1 + bars.PAST)
     return [bars.Piece(figures, bars.tone(record)), *bars.bar(record, cells)]
 
@@ -150,16 +159,16 @@ def _more(layout: RowLayout) -> Sequence[Column]:
     )
 
 
-def _pending_text(record: Record, pending: Mapping[str, Record]) -> str:
-    waiting = pending.get(str(record.get("resourceType")))
-    return f"{quantity(waiting['limit'], waiting.get('unit'))} pending" if waiting is not None else ""
+def _pending_text(record: Record, pending: "Mapping[str, QuotaRequest]") -> str:
+    request = pending.get(str(record.get("resourceType")))
+    return f"{quantity(request.limit, request.unit)} pending" if request is not None else ""
 
 
 def tones(layout: RowLayout) -> Tones:
     """Signs, figures or lines repeat the meaning of each tone."""
     return {
         "title": lambda record: [(1, "warning")],
-        "used": lambda record: "bad" if bars.over(record) else None,
+        "used": lambda record: "bad" if _is_over(record) else None,
         "share": lambda record: _cell_tones(share_pieces(record, layout)),
         "allocated": lambda record: _cell_tones(allocated_pieces(record, layout)),
         "pending": lambda record: "warning",
@@ -174,11 +183,9 @@ def _cell_tones(pieces: Pieces) -> Sequence[tuple[int, str | None]]:
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
-def change_text(record: Record) -> str:
+def change_text(before: int | None, after: int | None, unit: object) -> str:
     """Return the change of a limit: `60 → 70`, `4500 → 12000 GB`."""
-    unit = record.get("unit")
-    before, after = quantity(record.get("from"), unit), quantity(record.get("limit"), unit)
-    return f"{before.removesuffix(' GB')} → {after}"
+    return f"{quantity(before, unit).removesuffix(' GB')} → {quantity(after, unit)}"
 
 
 def owner_text(record: Record) -> str:
@@ -186,8 +193,7 @@ def owner_text(record: Record) -> str:
     return "org" if record.get("scope") == "organization" else "tenant"
 
 
-def status_text(record: Record) -> str:
-    status = str(record.get("status", ""))
+def status_text(status: str) -> str:
     return f"{SIGNS.get(status, '?')} {status}"
 
 
@@ -199,10 +205,16 @@ def request_columns(title_of: Callable[[str], str]) -> Sequence[Column]:
     def name(record: Record) -> str:
         return title_of(str(record["resourceType"]))
 
+    def change(record: Record) -> str:
+        return change_text(record.get("from"), record.get("limit"), record.get("unit"))
+
+    def status(record: Record) -> str:
+        return status_text(str(record.get("status", "")))
+
     return (
         Column("resourceType", "Resource", cell=name, sort=lambda record: name(record).casefold()),
-        Column("limit", "From → to", align="right", cell=change_text, sort=lambda r: r.get("limit"), whole=True),
-        Column("status", "State", cell=status_text, whole=True),
+        Column("limit", "From → to", align="right", cell=change, sort=lambda r: r.get("limit"), whole=True),
+        Column("status", "State", cell=status, whole=True),
         Column("scope", "Of", cell=owner_text, whole=True),
         time_column("createdAt", "Requested")._replace(cell=lambda record: age(record.get("createdAt"), times.now())),
         Column("reason", "Reason", wide=True),
@@ -212,22 +224,21 @@ def request_columns(title_of: Callable[[str], str]) -> Sequence[Column]:
 REQUEST_TONES: Tones = {"status": status_tone, "createdAt": lambda record: "dim", "reason": lambda record: "dim"}
 
 
-def waiting(requests: Iterable[Record]) -> dict[str, Record]:
+def pending_requests(requests: "Iterable[QuotaRequest]") -> "dict[str, QuotaRequest]":
     """Return the pending request of each resource type. There is at most one."""
-    return {str(request["resourceType"]): request for request in requests if request.get("status") == "pending"}
+    return {request.resource_type: request for request in requests if request.status == "pending"}
 
 
-def decided(before: Iterable[Record], now: Iterable[Record]) -> Sequence[Record]:
+def decided(before: "Iterable[QuotaRequest]", now: "Iterable[QuotaRequest]") -> "Sequence[QuotaRequest]":
     """Return the requests that were pending before and are decided now."""
-    waited = {str(one["id"]) for one in before if one.get("status") == "pending"}
-    return [one for one in now if str(one["id"]) in waited and one.get("status") != "pending"]
+    pending = {request.id for request in before if request.status == "pending"}
+    return [request for request in now if request.id in pending and request.status != "pending"]
 
 
-def outcome_text(request: Record, titles: Mapping[str, str]) -> str:
+def outcome_text(request: "QuotaRequest", title: str) -> str:
     """Return the outcome with its reason: `Instances of the organization: 200 → 300 approved`."""
-    resource_type, unit = str(request["resourceType"]), request.get("unit")
-    owner = " of the organization" if request.get("scope") == "organization" else ""
-    change = f"{amount_text(request.get('from'), unit)} → {amount_text(request.get('limit'), unit)}"
-    status, decision = str(request.get("status", "")), str(request.get("decision") or "")
-    explanation = f": {decision}" if decision and decision != status else ""
-    return f"{titles.get(resource_type, resource_type)}{owner}: {change} {status}{explanation}"
+    owner = " of the organization" if request.scope == "organization" else ""
+    change = f"{amount_text(request.limit_before, request.unit)} → {amount_text(request.limit, request.unit)}"
+    decision = request.decision or ""
+    explanation = f": {decision}" if decision and decision != request.status else ""
+    return f"{title}{owner}: {change} {request.status}{explanation}"

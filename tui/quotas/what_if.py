@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,6 +19,9 @@ from client.text import safe
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from client.models.quotas import Quota
 
 SIGNS = {
     quota_rules.FITS: ("● fits", "good"),
@@ -93,7 +96,7 @@ class QuotaPlanner(Dialog[Need | None]):
     """
     LISTENS_AT_ONCE = True
 
-    def __init__(self, quotas: Callable[[], Sequence[Record]], line: str = "") -> None:
+    def __init__(self, quotas: "Callable[[], Sequence[Quota]]", line: str = "") -> None:
         super().__init__()
         self._quotas, self._line = quotas, line
         self._plan: Plan | None = None
@@ -105,7 +108,7 @@ class QuotaPlanner(Dialog[Need | None]):
         entry = LineInput(placeholder="instance=10 vcpu=40 ram=65536")
         entry.value = self._line
         yield entry
-        table: RecordTable[Record] = RecordTable(NEEDS, tones={"answer": lambda record: SIGNS[record["answer"]][1]})
+        table: RecordTable[Need] = RecordTable(NEEDS, tones={"answer": lambda record: SIGNS[record["answer"]][1]})
         table.can_focus = False
         yield table
         yield Static("", classes="planner--text", markup=False)
@@ -122,20 +125,21 @@ class QuotaPlanner(Dialog[Need | None]):
 
     @property
     def types(self) -> Sequence[str]:
-        return [str(quota["resourceType"]) for quota in self._quotas()]
+        return [quota.resource_type for quota in self._quotas()]
 
     @on(Input.Changed)
     def _evaluate(self) -> None:
         line = self.query_one(LineInput).value
         table = self.query_one(RecordTable)
         try:
-            plan = quota_rules.what_if(self._quotas(), parse_plan(line, self.types))
+            additions = parse_plan(line, self.types)
         except InvalidPlan as mistake:
             self._plan = None
             self._show(str(mistake), "$text-muted")
             return
+        plan = quota_rules.what_if([quota.wire() for quota in self._quotas()], additions)
         self._plan = plan
-        table.show([need.document() for need in plan.needs])
+        table.show(plan.needs)
         table.styles.height = min(TALLEST, max(2, len(plan.needs))) + 1
         self._show(verdict(plan), "$foreground")
 

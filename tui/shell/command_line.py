@@ -14,6 +14,8 @@ from client.tables.columns import record_of
 from tui.shell import actions, routes
 
 if TYPE_CHECKING:
+    from client.models.account import ApiKey
+    from client.models.quotas import Quota
     from tui.shell.navigator import Navigator
     from tui.state.workspace import Workspace
 
@@ -309,10 +311,11 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     if scope in ("policies", "groups", "catalogue"):
         return [str(record_of(row)["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
     if scope == "api-keys":
-        return [str(record_of(row)["name"]) for row in workspace.collections.rows("own keys", "").records]
+        keys: Sequence[ApiKey] = workspace.collections.rows("own keys", "").records
+        return [key.name for key in keys]
     if scope == "quotas":
-        rows = workspace.collections.rows(scope, workspace.tenant_id).records
-        return [str(record_of(row)["resourceType"]) for row in rows]
+        quotas: Sequence[Quota] = workspace.collections.rows(scope, workspace.tenant_id).records
+        return [quota.resource_type for quota in quotas]
     return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 

@@ -34,6 +34,8 @@ from tui.widgets.record_table import RecordTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from client.models.account import ApiKey
+
 MAX_ENTRIES = 60
 WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 32, 53
 """Cells of the dialog, the key, the column of titles, and the longest title. Titles are matched in full."""
@@ -106,10 +108,10 @@ def _records(frame: Navigator, terms: list[str]) -> Iterator[Entry]:
             run = partial(_entered, frame, f"{action} {row['id']}")
             about = cut(safe(row.get("description") or ""), 30)
             yield Entry(f"{title} {safe(row['name'])}", "", about, run)
-    keys = map(record_of, frame.workspace.collections.rows("own keys", "").records if terms else ())
-    for key in [row for row in keys if any(term in str(row["name"]).casefold() for term in terms)][:MAX_OF_KIND]:
-        run = partial(_entered, frame, f"api-keys id:{key['id']}")
-        yield Entry(f"Show API key {safe(key['name'])}", "", cut(safe(key.get("tenantName", "")), 30), run)
+    keys: Sequence[ApiKey] = frame.workspace.collections.rows("own keys", "").records if terms else ()
+    for key in [key for key in keys if any(term in key.name.casefold() for term in terms)][:MAX_OF_KIND]:
+        run = partial(_entered, frame, f"api-keys id:{key.id}")
+        yield Entry(f"Show API key {safe(key.name)}", "", cut(safe(key.tenant_name), 30), run)
 
 
 def _entered(frame: Navigator, line: str) -> None:

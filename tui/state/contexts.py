@@ -4,7 +4,8 @@ Heavy modules are imported inside functions, after the first frame.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from client.errors import usage
 from client.tables.columns import Record
@@ -14,6 +15,40 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
+
+
+@dataclass(frozen=True)
+class ContextSummary:
+    """A context of the config file, without its credentials."""
+
+    name: str
+    api_endpoint: str
+    credential: str
+    """The kind of credential that requests use: `api_key`, `session` or another; `none` without one."""
+    tenant: str
+    region: str
+    read_only: bool
+    session_ended: bool
+    in_use: bool
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the platform is on this machine."""
+        return self.api_endpoint.startswith("unix:")
+
+    def wire(self) -> Record:
+        """Return the record of `client.tables.columns.CONTEXT`, with extra members such as `local` and `inUse`."""
+        return {
+            "name": self.name,
+            "api_endpoint": self.api_endpoint,
+            "credential": self.credential,
+            "tenant": self.tenant,
+            "region": self.region,
+            "read_only": self.read_only,
+            "local": self.is_local,
+            "ended": self.session_ended,
+            "inUse": self.in_use,
+        }
 
 
 def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":
@@ -46,10 +81,12 @@ def endpoint_text(connection: "Connection") -> str:
     return connection.context.api_endpoint
 
 
-def homely(endpoint: object, environ: Mapping[str, str]) -> str:
+def homely(endpoint: str, environ: Mapping[str, str]) -> str:
     """Return an endpoint for display, with `~` for the home directory in the path of a socket."""
-    text, home = str(endpoint), environ.get("HOME", "").rstrip("/")
-    return f"unix:~{text.removeprefix(f'unix:{home}')}" if home and text.startswith(f"unix:{home}/") else text
+    home = environ.get("HOME", "").rstrip("/")
+    if home and endpoint.startswith(f"unix:{home}/"):
+        return f"unix:~{endpoint.removeprefix(f'unix:{home}')}"
+    return endpoint
 
 
 def tenant_source(flag: str | None, environ: Mapping[str, str], connection: "Connection") -> str:
@@ -61,26 +98,21 @@ def tenant_source(flag: str | None, environ: Mapping[str, str], connection: "Con
     return "context" if connection.context.tenant else "default"
 
 
-def records(connection: "Connection") -> list[Record]:
-    """Return all contexts as records of `client.tables.columns.CONTEXT`, with extra members such as `local` and
-    `inUse`.
-    """
-    records: list[Record] = []
-    for context in connection.config.contexts.values():
-        kinds = context.credentials.kinds
-        record: dict[str, Any] = {
-            "name": context.name,
-            "api_endpoint": context.api_endpoint,
-            "credential": kinds[0] if kinds else "none",
-            "tenant": context.tenant,
-            "region": context.region,
-            "read_only": context.read_only,
-            "local": context.api_endpoint.startswith("unix:"),
-            "ended": context.session_ended,
-            "inUse": context.name == connection.context.name,
-        }
-        records.append(record)
-    return records
+def summaries(connection: "Connection") -> list[ContextSummary]:
+    """Return all contexts in the order of the config file."""
+    return [
+        ContextSummary(
+            name=context.name,
+            api_endpoint=context.api_endpoint,
+            credential=context.credentials.kinds[0] if context.credentials.kinds else "none",
+            tenant=context.tenant,
+            region=context.region,
+            read_only=context.read_only,
+            session_ended=context.session_ended,
+            in_use=context.name == connection.context.name,
+        )
+        for context in connection.config.contexts.values()
+    ]
 
 
 def again(connection: "Connection", name: str | None = None) -> "Connection":

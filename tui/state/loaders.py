@@ -101,12 +101,14 @@ async def _who(requests: "Requests", tenant: str, subject: str) -> AsyncIterator
     yield First(principals, answer["total"] + (answer.get("conditionalTotal") or 0))
 
 
-async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [key.wire() for key in await requests.ask(keys.own())]
+async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    own_keys = await requests.ask(keys.own())
+    yield own_keys
 
 
-async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [scope.wire() for scope in await requests.ask(keys.grantable_scopes(tenant))]
+async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    scopes = await requests.ask(keys.grantable_scopes(tenant))
+    yield scopes
 
 
 async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
@@ -132,23 +134,25 @@ async def _operation(requests: "Requests", tenant: str, run: str) -> AsyncIterat
     yield [(await requests.ask(operations.get(tenant, run))).wire()]
 
 
-async def _quotas(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [quota.wire() for quota in await quotas.load(requests.ask, tenant)]
+async def _quotas(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    yield await quotas.load(requests.ask, tenant)
 
 
-async def _organization_quotas(
-    requests: "Requests", _tenant: str, organization: str
-) -> AsyncIterator[Sequence[Record]]:
-    yield [quota.wire() for quota in await requests.ask(quotas.organization_report(organization))]
+async def _organization_quotas(requests: "Requests", _tenant: str, organization: str) -> AsyncIterator[Sequence[Model]]:
+    report = await requests.ask(quotas.organization_report(organization))
+    yield report
 
 
-async def _quota_requests(requests: "Requests", tenant: str, organization: str) -> AsyncIterator[Sequence[Record]]:
+async def _quota_requests(requests: "Requests", tenant: str, organization: str) -> AsyncIterator[Sequence[Model]]:
     """Yield the requests of a tenant and, if `organization` is set, those of its organization, newest first."""
     lists = [quotas.request_page(tenant)]
     if organization:
         lists.append(quotas.organization_request_page(organization))
-    rows = {row.id: row.wire() for call in lists async for page in requests.pages(call) for row in page}
-    yield sorted(rows.values(), key=lambda row: str(row.get("createdAt", "")), reverse=True)
+    rows = {row.id: row for call in lists async for page in requests.pages(call) for row in page}
+    newest_first = sorted(
+        rows.values(), key=lambda row: row.created_at.timestamp() if row.created_at else 0, reverse=True
+    )
+    yield newest_first
 
 
 def _pair(subject: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ Only irreversible actions are confirmed, by y/n or buttons or, if strict, by the
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,6 +24,7 @@ from client.text import mixed_scripts, safe
 from tui.terminal.textual_patches import LaysOutOnce, PatchedApp
 
 Result = TypeVar("Result")
+Draft = TypeVar("Draft")
 
 
 class Dialog(LaysOutOnce, ModalScreen[Result]):
@@ -114,14 +115,14 @@ class Waiting(NamedTuple):
     left: str
 
 
-class Sending(Dialog[Any]):
+class Sending(Dialog[Result | None], Generic[Draft, Result]):
     """Returns the response of `send`, or None if the user left. Errors are shown in the dialog, and the input is not
     lost.
 
     The response contains a secret that is shown only once: the first Esc warns, the second closes.
     """
 
-    def __init__(self, send: Callable[[Any], Awaitable[Any]], waiting: Waiting) -> None:
+    def __init__(self, send: Callable[[Draft], Awaitable[Result]], waiting: Waiting) -> None:
         super().__init__()
         self._send, self._waiting = send, waiting
         self._worker: Worker[None] | None = None
@@ -140,7 +141,7 @@ class Sending(Dialog[Any]):
         """Whether a response is pending."""
         return self._worker is not None
 
-    def deliver(self, draft: object) -> None:
+    def deliver(self, draft: Draft) -> None:
         """Send the input, unless a response is pending."""
         if self._worker is None:
             self._warned = False
@@ -148,7 +149,7 @@ class Sending(Dialog[Any]):
             self._worker = self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
             self.set_timer(SOON, self._say_waiting)
 
-    async def _deliver(self, draft: object) -> None:
+    async def _deliver(self, draft: Draft) -> None:
         try:
             answer = await self._send(draft)
         except FrostError as error:

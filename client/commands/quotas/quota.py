@@ -129,7 +129,7 @@ def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) ->
     if run.output.structured:
         run.output.document(answer.document())
     else:
-        rows = [{**need.document(), "answer": _ANSWERS[need.answer]} for need in answer.needs]
+        rows = [{**need.wire(), "answer": _ANSWERS[need.answer]} for need in answer.needs]
         run.output.records(quotas.NEED, rows)
     for line in _lines(answer):
         run.output.note(line)
