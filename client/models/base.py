@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -38,6 +38,12 @@ class Wire(BaseModel):
     def wire(self) -> Mapping[str, Any]:
         """Return the JSON object with wire names; members that were not set are left out. Do not change it."""
         return self._wire
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values, and a JSON object of its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        vars(copy).pop("_wire", None)
+        return copy
 
     @cached_property
     def _wire(self) -> dict[str, Any]:

@@ -95,7 +95,9 @@ def test_an_unknown_use_is_not_zero() -> None:
 
 
 def test_members_that_were_never_given_are_left_out() -> None:
-    assert Me(id="u", email="a@b.example").wire() == {"id": "u", "email": "a@b.example"}
+    me = Me(id="u", email="a@b.example")
+    assert me.wire() == {"id": "u", "email": "a@b.example"}
+    assert me.model_copy(update={"name": "A"}).wire() == {**me.wire(), "name": "A"}
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
