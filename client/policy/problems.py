@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from client.models.strict_json import Path, StrictJsonError, path_text
 
 MAX_PROBLEMS = 20
+REMEDIES = {
+    "beyond": "narrow the named rule, or ask a user who has the operation",
+    "undecided": "write the rules with fewer different patterns and constraints",
+}
+"""What an author can do about a document that may not be saved, by the answer of the author check."""
 
 Finding = tuple[Path, str, tuple[str, ...]]
 

@@ -17,6 +17,7 @@ from client.policy.document import InvalidDocument
 from client.policy.engine import Engine, GrantedRule, granted_rules
 from client.policy.matching import ANY_TARGET, OperationPattern, parse_operation_pattern
 from client.policy.model import Document, Rule
+from client.policy.problems import REMEDIES
 from service import errors
 from service.api.enforcement import load_grants
 from service.authz.context import TenantContext
@@ -188,9 +189,7 @@ def require_within(author: Author, draft: Draft, **named: Any) -> None:
             "counterexamples": [representations.counterexample(example, document) for example in check.examples],
             **named,
         },
-        hint="narrow the named rule, or ask a user who has the operation"
-        if check.answer is Answer.BEYOND
-        else "write the rules with fewer different patterns and constraints",
+        hint=REMEDIES[check.answer],
     )
 
 

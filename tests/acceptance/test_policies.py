@@ -114,6 +114,7 @@ def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk
     assert lines[-1] == "    rule 2 allows it; you do not have this permission"
     checked = desk.iam("policy", "check", "--document", text(narrow))
     assert (checked.code, checked.out.splitlines()[0].startswith("grants more than you have")) == (4, True)
+    assert checked.err == "narrow the named rule, or ask a user who has the operation\n"
     checked = desk.iam("policy", "check", "--document", text(narrow), "-o", "json")
     assert checked.json()["counterexamples"][0]["operation"] == "compute:instances:delete"
     assert "p" not in [one["name"] for one in desk.items("policy", "list", "--all")]

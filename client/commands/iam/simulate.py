@@ -205,4 +205,8 @@ def check(run: Invocation, document_: str) -> None:
         run.output.lines(lines)
     draft.warn(run, answer.get("warnings", ()))
     if answer["answer"] != "within":
+        from client.policy.problems import REMEDIES  # only a refused document needs it
+
+        if remedy := REMEDIES.get(answer["answer"]):
+            run.output.note(remedy)
         raise End(Exit.NOT_ALLOWED)
