@@ -120,13 +120,24 @@ RECORD = {
 PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
 
 
+class AnyRecord(dict[str, object]):
+    """A record of any screen: its members also as attributes, as those of models."""
+
+    def __getattr__(self, name: str) -> object:
+        first, *others = name.split("_")
+        try:
+            return self["".join((first, *map(str.capitalize, others)))]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
 def command_of(action: actions.Action) -> str:
     draft = TagDraft({"env": "prod", "team": "core"}, 1)
     screen = "activity" if action.id == "app.activity" else action.scope
     record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in screen else RECORD
     tenants = {"tenant": ID, "tenant_before": ID, "creatable": (ID,)}
     context = actions.ActionContext(
-        screen=screen, subject=ID, record=record, context_name="local", draft=draft, **tenants
+        screen=screen, subject=ID, record=AnyRecord(record), context_name="local", draft=draft, **tenants
     )
     return action.command(context)
 

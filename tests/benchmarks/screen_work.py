@@ -9,6 +9,7 @@ from types import FrameType
 
 import pytest
 
+from client.models.tenants import Tenant
 from tests.acceptance.people import WEB_SHOP
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
@@ -152,7 +153,10 @@ async def _streams(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
         run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
         workspace = ui.app.workspace
         workspace.applies.follow(WEB_SHOP, run, {})
-        workspace.provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+        tenant = workspace.find(WEB_SHOP)
+        assert tenant is not None
+        members = {**tenant.wire(), "status": "provisioning", "runId": run}
+        workspace.provisioning.noticed([Tenant.model_validate(members)])
         third = asyncio.create_task(anext(workspace.applies._watch(WEB_SHOP, run)))
         await third
         await settle(ui, relay)

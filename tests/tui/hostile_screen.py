@@ -48,6 +48,7 @@ from tui.shell.bars import Footer, Header, HeaderState, Key, Navigation
 from tui.shell.command_prompt import CommandPrompt
 from tui.shell.palette import Entry as Found
 from tui.shell.palette import Help, Line, Palette
+from tui.state.preferences import RememberedTenant
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher
@@ -64,9 +65,9 @@ SHOWN = Path(sys.argv[2])
 BARE = sys.argv[3:] == ["bare"]
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[RememberedTenant]:
     return [
-        {"id": f"id {number} {text}", "displayName": text, "slug": text, "status": text, "organizationName": text}
+        RememberedTenant(f"id {number} {text}", text, slug=text, status=text, organization_name=text)
         for number, text in enumerate(STRINGS)
     ]
 

@@ -3,23 +3,31 @@
 import inspect
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
+from client.models.account import Organization
 from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
 from tui.shell.action import Action, ActionContext
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
+from tui.state.preferences import RememberedTenant
 
 SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
-TENANT = {"id": "01a0c0de-0000-7000-8000-000000000001", "displayName": "Web Shop's $(reboot)", "role": "owner"}
-TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
+TENANT = RememberedTenant(
+    "01a0c0de-0000-7000-8000-000000000001",
+    "Web Shop's $(reboot)",
+    role="owner",
+    organization_id="org-1",
+    organization_name="Aurora Labs",
+)
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
@@ -52,7 +60,7 @@ RECORDS = {
     "contexts": {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"},
     "api-keys": KEY,
     "sessions": {"id": "s-1", "device": "vm", "current": True},
-    "account": {"id": "o-1", "name": "Aurora Labs", "role": "owner"},
+    "account": Organization(id="o-1", name="Aurora Labs", slug="aurora-labs", role="owner"),
     "requests": REQUEST,
     "default-tags": {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""},
     "tag-versions": {"version": 2, "tags": {"env": "dev"}, "current": False},
@@ -99,7 +107,7 @@ def test_the_handler_of_an_action_is_the_method_of_its_screen_and_its_command_is
         assert words[0] == "frost"
         assert len(words) > 1
     if action.id == "tenants.rename":
-        assert words[-1] == TENANT["displayName"]
+        assert words[-1] == TENANT.display_name
 
 
 @each_action(editor.ACTIONS)
@@ -143,7 +151,7 @@ def test_actions_need_a_record_that_allows_them() -> None:
     assert reason("api-keys.revoke", **elsewhere) == ""
     expired = {**KEY, "status": "expired"}
     assert "this one is expired" in reason("api-keys.rotate", record=expired, tenant="t-1")
-    refusal = reason("tenants.rename", record={**TENANT, "role": "member"})
+    refusal = reason("tenants.rename", record=replace(TENANT, role="member"))
     assert ("owner or admin" in refusal, "Aurora Labs" in refusal) == (True, True)
     for action_id in (
         *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from client.errors import Exit, FrostError
+from client.models.tenants import Tenant
 from client.transport.events import Listening, Signal
 from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
@@ -52,7 +53,8 @@ async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: H
     run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
     applies, provisioning = ui.app.workspace.applies, ui.app.workspace.provisioning
     applies.follow(WEB_SHOP, run, {})
-    provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+    tenant = ui.app.workspace.find(WEB_SHOP).wire()
+    provisioning.noticed([Tenant.model_validate({**tenant, "status": "provisioning", "runId": run})])
     reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
     await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
     third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))

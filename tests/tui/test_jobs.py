@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pytest
 
 from client.errors import Exit, FrostError
+from client.models.tenants import Tenant
 from tests.tui.tasks import Tasks
 from tui.default_tags.apply_screen import not_changed_text
 from tui.default_tags.apply_text import preview_lines, progress_lines
@@ -176,8 +178,15 @@ def test_unlisted_types_and_a_cancelled_run_are_explained() -> None:
     assert "Ask the operator" in text
 
 
-NEW = {"id": "t", "status": "provisioning", "runId": "r"}
-READY = {"id": "t", "status": "active", "runId": "r"}
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def tenant(tenant_id: str, status: str) -> Tenant:
+    names = dict.fromkeys(("display_name", "slug", "organization_id", "organization_name", "role"), "x")
+    return Tenant(id=tenant_id, status=status, run_id="r", created_at=NOW, updated_at=NOW, **names)
+
+
+NEW, READY = tenant("t", "provisioning"), tenant("t", "active")
 
 
 class ProvisioningWorld(Tasks):
@@ -211,7 +220,7 @@ async def test_provisioning_is_watched_and_its_end_reported_once() -> None:
     await world.let()  # a failed watch begins again with the next list of tenants
     assert (world.provisioning.of("t"), world.ended) == (None, [])
     for _ in range(3):
-        world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
+        world.provisioning.noticed([NEW, tenant("other", "active")])
     assert len(world.provisioning.running) == 1
     await world.let()
     assert (world.provisioning.of("t") or {}).get("progress") == 20

@@ -86,8 +86,8 @@ async def request_of_organization(
         limit: Initial limit if `tenant_limit` is None.
         reason: Initial reason.
     """
-    resource_type, tenant = str(quota["resourceType"]), screen.workspace.tenant or {}
-    organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
+    resource_type, tenant = str(quota["resourceType"]), screen.workspace.tenant
+    organization_id, name = (tenant.organization_id, tenant.organization_name) if tenant is not None else ("", "")
     report = await screen.workspace.ask(quotas.organization_report(organization_id))
     own: Record = next(one.wire() for one in report if one.resource_type == resource_type)
     facts = [

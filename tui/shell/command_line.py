@@ -313,7 +313,7 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     if scope == "quotas":
         rows = workspace.collections.rows(scope, workspace.tenant_id).records
         return [str(record_of(row)["resourceType"]) for row in rows]
-    return [str(tenant["displayName"]) for tenant in workspace.tenants]
+    return [tenant.display_name for tenant in workspace.tenants]
 
 
 async def run(frame: "Navigator", line: str) -> None:

@@ -14,6 +14,7 @@ from client.tables.columns import Record
 from client.texts import apply
 
 if TYPE_CHECKING:
+    from client.models.tenants import Tenant
     from tui.state.context_state import Requests
     from tui.state.event_stream import Spawn, Watch
 
@@ -222,14 +223,14 @@ class Provisioning:
         """Names of the background tasks."""
         return [_watch_task(tenant_id) for tenant_id in self._operations]
 
-    def noticed(self, tenants: Iterable[Record]) -> None:
+    def noticed(self, tenants: "Iterable[Tenant]") -> None:
         """Track the tenants that are being provisioned."""
         for tenant in tenants:
-            tenant_id, operation_id = str(tenant["id"]), tenant.get("runId") or tenant.get("operationId")
-            watched_already = self._operations.get(tenant_id, {}).get("status") not in (None, *FINAL)
-            if tenant.get("status") == "provisioning" and operation_id and not watched_already:
-                self._operations[tenant_id] = {"status": "pending"}
-                self._spawn(_watch_task(tenant_id), partial(self._follow, tenant_id, str(operation_id)))
+            operation_id = tenant.run_id or tenant.operation_id
+            watched_already = self._operations.get(tenant.id, {}).get("status") not in (None, *FINAL)
+            if tenant.status == "provisioning" and operation_id and not watched_already:
+                self._operations[tenant.id] = {"status": "pending"}
+                self._spawn(_watch_task(tenant.id), partial(self._follow, tenant.id, operation_id))
 
     def stop(self) -> None:
         """Stop tracking and forget all operations."""

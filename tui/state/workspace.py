@@ -6,24 +6,25 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from client.errors import Exit, FrostError
-from client.tables.columns import Record
 from tui.state import contexts
 from tui.state.context_state import ContextState, Limits
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import Applies, Provisioning
 from tui.state.list_store import RUNS, Collections
 from tui.state.notices import Severity
-from tui.state.preferences import RECENT, State, remembered
+from tui.state.preferences import RECENT, State, TenantRecord, remembered
 from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
 
 if TYPE_CHECKING:
     from client.connection import Connection
+    from client.models.account import Me
+    from client.models.tenants import Tenant
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
@@ -173,7 +174,7 @@ class Workspace(ContextState):
         self.refresh()
         return True
 
-    def _set_principal(self, me: Record) -> None:
+    def _set_principal(self, me: "Me") -> None:
         """Set the principal. If the principal on this endpoint has changed, drop the loaded data."""
         former = self.identify(me)
         if former is None:
@@ -196,18 +197,18 @@ class Workspace(ContextState):
             self.tenants_state, self.tenants_error = "failed", error.message
             self._changed(Topic.TENANTS)
             return
-        self._set_principal(me.wire())
-        self._show_tenants([tenant.wire() for tenant in page.tenants])
+        self._set_principal(me)
+        self._show_tenants(page.tenants)
         self._settle_tenant(page.default_tenant_id or "")
         self._memory.who = self.who
         self._changed(Topic.IDENTITY)
-        self.provisioning.noticed(self.tenants)
+        self.provisioning.noticed(page.tenants)
         self.applies.again()
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
 
-    def _show_tenants(self, tenants: list[Record]) -> None:
-        self.tenants, self.tenants_state, self.tenants_error = tenants, "fresh", ""
+    def _show_tenants(self, tenants: Sequence[TenantRecord]) -> None:
+        self.tenants, self.tenants_state, self.tenants_error = list(tenants), "fresh", ""
         self._memory.tenants = remembered(tenants)
         self._changed(Topic.TENANTS)
 
@@ -293,22 +294,26 @@ class Workspace(ContextState):
         if overriding:
             self._notice(f"Stored; commands with {overriding} set use the tenant in that variable", "warning")
 
-    async def create_tenant(self, organization_id: str, name: str) -> Record:
+    async def create_tenant(self, organization_id: str, name: str) -> "Tenant":
         """Create a tenant and track its provisioning."""
         from client.api import tenants
 
-        tenant = (await self.ask(tenants.create(organization_id, name))).wire()
+        tenant = await self.ask(tenants.create(organization_id, name))
         self._show_tenants([*self.tenants, tenant])
-        self.provisioning.noticed(self.tenants)
+        self.provisioning.noticed([tenant])
         self.refresh()
         return tenant
 
     async def rename_tenant(self, tenant_id: str, name: str) -> None:
         """Change the display name of a tenant."""
         from client.api import tenants
+        from client.models.tenants import Tenant
 
-        tenant = (await self.ask(tenants.rename(tenant_id, name))).wire()
-        self._show_tenants([{**old, **tenant} if old["id"] == tenant_id else old for old in self.tenants])
+        renamed = (await self.ask(tenants.rename(tenant_id, name))).wire()
+        former = self.find(tenant_id)
+        if former is not None:  # the response is without the quota
+            tenant = Tenant.model_validate({**former.wire(), **renamed})
+            self._show_tenants([tenant if old is former else old for old in self.tenants])
         self._changed(Topic.TENANT)
         self.refresh()
 
