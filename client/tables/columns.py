@@ -150,10 +150,11 @@ def quantity(value: int | None, unit: object) -> str:
 
 
 def person_text(person: object) -> str:
-    """Return the best name of a person: e-mail, name or id."""
-    if not isinstance(person, Mapping):
+    """Return the best name of a person, a JSON object or a model: e-mail, name or id."""
+    record: object = record_of(person) if hasattr(person, "wire") else person
+    if not isinstance(record, Mapping):
         return ""
-    return str(person.get("email") or person.get("name") or person.get("id") or "")
+    return str(record.get("email") or record.get("name") or record.get("id") or "")
 
 
 def time_column(key: str, title: str, wide: bool = False) -> Column:

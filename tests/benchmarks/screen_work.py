@@ -9,6 +9,7 @@ from types import FrameType
 
 import pytest
 
+from client.models.default_tags import ApplyStarted
 from client.models.tenants import Tenant
 from tests.acceptance.people import WEB_SHOP
 from tests.benchmarks.ratios import Line
@@ -152,7 +153,7 @@ async def _streams(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
         await settle(ui, relay)
         run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
         workspace = ui.app.workspace
-        workspace.applies.follow(WEB_SHOP, run, {})
+        workspace.applies.follow(WEB_SHOP, ApplyStarted(operation_id="", run_id=run).operation)
         tenant = workspace.find(WEB_SHOP)
         assert tenant is not None
         members = {**tenant.wire(), "status": "provisioning", "runId": run}

@@ -11,16 +11,21 @@ from typing import Any
 import pytest
 
 from client.models.account import Organization
+from client.models.default_tags import ApplyRun, Counts, TagVersion, Untouched
 from client.models.tenants import Actor, Entry
+from tui.default_tags.apply_lists import UntouchedRow
+from tui.default_tags.apply_text import TypeRow
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
 from tui.shell.action import Action, ActionContext
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
 from tui.state.preferences import RememberedTenant
+from tui.state.tag_draft import TagRow
 
 SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TENANT = RememberedTenant(
     "01a0c0de-0000-7000-8000-000000000001",
     "Web Shop's $(reboot)",
@@ -30,10 +35,10 @@ TENANT = RememberedTenant(
 )
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
-TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
+TYPE = TypeRow("instance", Counts(updated=3))
 ENTRY = Entry(
     id="7",
-    at=datetime(2026, 11, 1, tzinfo=UTC),
+    at=NOW,
     actor=Actor(kind="session"),
     operation="policy.attach",
     target="policy:p-1",
@@ -43,7 +48,7 @@ ENTRY = Entry(
 )
 REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
 BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
-FAILURE = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
+FAILURE = UntouchedRow(Untouched(resource_type="instance", resource_id="i-1", reason="odd"), "failed", 0)
 RECORDS = {
     **dict.fromkeys(("activity", "activity-of", "organization-activity"), ENTRY),
     **dict.fromkeys(("quotas", "organization-quotas"), QUOTA),
@@ -62,9 +67,9 @@ RECORDS = {
     "sessions": {"id": "s-1", "device": "vm", "current": True},
     "account": Organization(id="o-1", name="Aurora Labs", slug="aurora-labs", role="owner"),
     "requests": REQUEST,
-    "default-tags": {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""},
-    "tag-versions": {"version": 2, "tags": {"env": "dev"}, "current": False},
-    "apply-runs": {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True},
+    "default-tags": TagRow("env", "it's; reboot", mark="", was=None, problem=""),
+    "tag-versions": TagVersion(version=2, tags={"env": "dev"}, changed_at=NOW),
+    "apply-runs": ApplyRun(run_id="0192-run", status="completed", undoable=True),
     "untouched": FAILURE,
 }
 READ_ONLY = "the context prod is read-only"

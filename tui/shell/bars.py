@@ -152,9 +152,9 @@ def _running(workspace: Workspace) -> str:
     if not applies:
         return f"◐ {others} running" if others else ""
     tenant_id, run = applies[0]
-    verb = "undoing" if is_undo(run.operation) else "applying"
+    verb = "undoing" if is_undo(run.operation.wire()) else "applying"
     elsewhere = f" in {workspace.name_of(tenant_id)}" if tenant_id != workspace.tenant_id else ""
-    return f"◐ {verb} {run.operation.get('progress') or 0:.0f}%{elsewhere}{f' +{others}' if others else ''}"
+    return f"◐ {verb} {run.operation.progress:.0f}%{elsewhere}{f' +{others}' if others else ''}"
 
 
 def _source(workspace: Workspace) -> str:

@@ -8,15 +8,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
 from tui.state import contexts
 from tui.state.context_state import ContextState, Limits
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
-from tui.state.jobs import Applies, Provisioning
-from tui.state.list_store import RUNS, Collections
+from tui.state.jobs import RUNS, Applies, Provisioning
+from tui.state.list_store import Collections
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, TenantRecord, remembered
 from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
@@ -24,7 +24,8 @@ from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Ref
 if TYPE_CHECKING:
     from client.connection import Connection
     from client.models.account import Me
-    from client.models.tenants import Tenant
+    from client.models.default_tags import ApplyOperation
+    from client.models.tenants import Operation, Tenant
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
@@ -68,7 +69,7 @@ class Workspace(ContextState):
         """The lists: groups, policies and others."""
         self.applies = Applies(
             self,
-            partial(watch_operation, self, self._streams, (APPLY,)),
+            self._watch_apply,
             spawn,
             lambda: changed(Topic.APPLIES),
             self._apply_ended,
@@ -76,7 +77,7 @@ class Workspace(ContextState):
         )
         """The running applies of default tags."""
         self.provisioning = Provisioning(
-            partial(watch_operation, self, self._streams, (TENANT,)),
+            self._watch_provisioning,
             spawn,
             lambda: changed(Topic.OPERATIONS),
             self._provisioned,
@@ -223,6 +224,16 @@ class Workspace(ContextState):
 
     # Tracked operations
 
+    def _watch_apply(self, tenant_id: str, run_id: str) -> "AsyncIterator[ApplyOperation]":
+        from client.api import default_tags  # after the first frame
+
+        return watch_operation(self, self._streams, (APPLY,), tenant_id, default_tags.operation(tenant_id, run_id))
+
+    def _watch_provisioning(self, tenant_id: str, operation_id: str) -> "AsyncIterator[Operation]":
+        from client.api import operations  # after the first frame
+
+        return watch_operation(self, self._streams, (TENANT,), tenant_id, operations.get(tenant_id, operation_id))
+
     def _stream_failed(self, error: FrostError) -> None:
         if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
             self._note(error)
@@ -233,10 +244,10 @@ class Workspace(ContextState):
             self.applies.noticed(self.tenant_id, rows.records)
         self._changed(ListChanged(name))
 
-    def _apply_ended(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+    def _apply_ended(self, tenant_id: str, operation: "ApplyOperation") -> None:
         from client.texts import apply  # after the first frame
 
-        message, has_failed = apply.completion_message(operation, self.name_of(tenant_id))
+        message, has_failed = apply.completion_message(operation.wire(), self.name_of(tenant_id))
         self._notice(message, "error" if has_failed else "information")
         self._changed(Topic.APPLIES)
         self.refresh()
@@ -245,10 +256,10 @@ class Workspace(ContextState):
         why = f"{self.name_of(tenant_id)}: your queued apply could not start: {error.message}"
         self._notice(f"{why}\n{error.hint}" if error.hint else why, "error")
 
-    def _provisioned(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+    def _provisioned(self, tenant_id: str, operation: "Operation") -> None:
         name = self.name_of(tenant_id)
-        if operation.get("status") in ("failed", "cancelled"):
-            self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
+        if operation.status in ("failed", "cancelled"):
+            self._notice(f"{name} could not be provisioned: {operation.error or 'no reason given'}", "error")
         else:
             self._notice(f"{name} is ready", "information")
         self.refresh()

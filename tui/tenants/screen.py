@@ -23,6 +23,7 @@ from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from client.models.tenants import Step
     from tui.state.preferences import TenantRecord
     from tui.widgets.picker import Menu
 
@@ -37,31 +38,29 @@ SIGNS = {
 
 
 class Steps(Static):
-    """Provisioning steps. `show` takes the `steps` of an operation: name, status, attempts and error."""
+    """The steps of a provisioning operation."""
 
     DEFAULT_CSS = "Steps { height: auto; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
 
-    def show(self, steps: Sequence[Mapping[str, Any]]) -> None:
-        names = [safe(str(step.get("name", "")).replace("_", " ")) for step in steps]
+    def show(self, steps: "Sequence[Step]") -> None:
+        names = [safe(step.name.replace("_", " ")) for step in steps]
         longest = max(map(len, names), default=0)
         self.update(
             Content("\n").join(_line(step, f"{name:<{longest}}") for step, name in zip(steps, names, strict=True))
         )
 
 
-def _line(step: Mapping[str, Any], name: str) -> Content:
-    status = str(step.get("status", ""))
-    sign, tone = SIGNS.get(status, (" ", "$foreground"))
-    text = safe(status)
-    attempts = step.get("attempts") or 0
-    if status in ("retrying", "failed") and attempts:
-        text += f", attempt {attempts}"
+def _line(step: "Step", name: str) -> Content:
+    sign, tone = SIGNS.get(step.status, (" ", "$foreground"))
+    text = safe(step.status)
+    if step.status in ("retrying", "failed") and step.attempts:
+        text += f", attempt {step.attempts}"
     parts = [(f"{sign} ", tone), (name, "$foreground"), (f"  {text}", tone)]
-    if step.get("error") and status != "completed":
-        parts.append((f"  {safe(step['error'])}", "$text-muted"))
+    if step.error and step.status != "completed":
+        parts.append((f"  {safe(step.error)}", "$text-muted"))
     return Content.assemble(*parts)
 
 
@@ -185,10 +184,9 @@ class Tenants(ListScreen["TenantRecord"]):
         heading, steps = self.query_one(".steps--heading", Static), self.query_one(Steps)
         heading.display = steps.display = operation is not None
         if operation is not None:
-            over = operation.get("status") in FINAL
-            progress = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
+            progress = operation.status if operation.status in FINAL else f"{operation.progress:.0f}%"
             heading.update(Content(safe(f"Provisioning  {progress}")))
-            steps.show(operation.get("steps", ()))
+            steps.show(operation.steps)
 
     # Actions
 
