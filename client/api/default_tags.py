@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from client.transport.call import Call, Model, Request, if_match, page_query, path, record, records
 
 if TYPE_CHECKING:
-    from client.models.default_tags import ApplyResult, ApplyRun, ApplyStarted, DefaultTags, TagVersion
+    from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun, ApplyStarted, DefaultTags, TagVersion
 
 DEFAULT_TAGS: Model[DefaultTags] = Model("default_tags.DefaultTags")
 TAG_VERSION: Model[TagVersion] = Model("default_tags.TagVersion")
+APPLY_OPERATION: Model[ApplyOperation] = Model("default_tags.ApplyOperation")
 APPLY_RESULT: Model[ApplyResult] = Model("default_tags.ApplyResult")
 APPLY_RUN: Model[ApplyRun] = Model("default_tags.ApplyRun")
 APPLY_STARTED: Model[ApplyStarted] = Model("default_tags.ApplyStarted")
@@ -65,6 +66,12 @@ def preview(tenant_id: str, tags: Mapping[str, str] | None = None) -> Call[Apply
 def runs(tenant_id: str) -> Call[list[ApplyRun]]:
     """List the last ten runs, newest first."""
     return records(Request("GET", f"{_tags(tenant_id)}/runs"), "runs", APPLY_RUN)
+
+
+def operation(tenant_id: str, run_id: str) -> Call[ApplyOperation]:
+    """Get the operation of a run, with its progress and result."""
+    route = path("/v1/tenants/{}/operations/{}", tenant_id, run_id)
+    return record(Request("GET", route), APPLY_OPERATION, ("operationId", "status"))
 
 
 def undo_preview(tenant_id: str, run_id: str) -> Call[ApplyResult]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from client.models.base import Instant, Person, Wire
+from client.models.tenants import Operation
 
 
 class DefaultTags(Wire):
@@ -71,6 +72,18 @@ class ApplyProgress(Wire):
     totals: dict[str, int] = Field(default_factory=dict)
 
 
+class ApplyOperation(Operation):
+    """An apply or undo, with its result and the progress until then."""
+
+    result: ApplyResult | None = None
+    counts: ApplyProgress | None = None
+
+    @property
+    def numbers(self) -> ApplyResult | ApplyProgress | None:
+        """The result, else the progress; None if both are unknown."""
+        return self.result or self.counts
+
+
 class ApplyStarted(Wire):
     """A started run. All runs of a tenant share `operation_id`; `run_id` identifies the run."""
 
@@ -79,6 +92,16 @@ class ApplyStarted(Wire):
     status: str = ""
     resource_type: str = ""
     created_at: Instant | None = None
+
+    @property
+    def operation(self) -> ApplyOperation:
+        """The run as an operation that was not read yet."""
+        return ApplyOperation(
+            operation_id=self.operation_id,
+            run_id=self.run_id or self.operation_id,
+            status=self.status or "pending",
+            created_at=self.created_at,
+        )
 
 
 class ApplyRun(Wire):
@@ -95,3 +118,10 @@ class ApplyRun(Wire):
     undoable: bool = False
     undone_by: str | None = None
     undoes: str | None = None
+
+    @property
+    def operation(self) -> ApplyOperation:
+        """The run as an operation that was not read yet."""
+        return ApplyOperation(
+            operation_id="", run_id=self.run_id, kind=self.kind, status=self.status, started_at=self.started_at
+        )

@@ -64,7 +64,8 @@ class Operation(Wire):
 
     `status` is pending, running, completed, failed or cancelled; `progress` is 0 to 100; `error` is a text for users,
     `error_code` is set for some failures only; `result` is set when completed, `counts` are the current counts.
-    `stalled` marks an open run without progress for a minute. Only the operator gets `tenant_name`.
+    `stalled` marks an open run without progress for a minute. Only the operator gets `tenant_name`. `created_at` is
+    None for a run that was started but not read yet.
     """
 
     operation_id: str
@@ -78,7 +79,7 @@ class Operation(Wire):
     progress: float = 0
     current_step: str | None = None
     steps: tuple[Step, ...] = ()
-    created_at: Instant
+    created_at: Instant | None = None
     started_at: Instant | None = None
     completed_at: Instant | None = None
     updated_at: Instant | None = None

@@ -150,10 +150,11 @@ def quantity(value: int | None, unit: object) -> str:
 
 
 def person_text(person: object) -> str:
-    """Return the best name of a person: e-mail, name or id."""
-    if not isinstance(person, Mapping):
+    """Return the best name of a person, a JSON object or a model: e-mail, name or id."""
+    record: object = record_of(person) if hasattr(person, "wire") else person
+    if not isinstance(record, Mapping):
         return ""
-    return str(person.get("email") or person.get("name") or person.get("id") or "")
+    return str(record.get("email") or record.get("name") or record.get("id") or "")
 
 
 def time_column(key: str, title: str, wide: bool = False) -> Column:
@@ -176,20 +177,22 @@ def number_column(key: str, title: str, wide: bool = False) -> Column:
     return Column(key, title, wide, "right", sort=number)
 
 
-def _tightest_share(record: Record) -> float | None:
+def tightest_share(record: Record) -> float | None:
+    """Return the used share of a tenant's quota nearest to its limit; None if unknown."""
     quota = record.get("tightestQuota")
     if not isinstance(quota, Mapping) or quota.get("used") is None or not quota.get("limit"):
         return None
     return float(quota["used"] / quota["limit"])
 
 
-def _tightest_text(record: Record) -> str:
+def tightest_text(record: Record, member: str = "resourceType") -> str:
+    """Format a tenant's quota nearest to its limit: `vcpu 51 of 60`; with the member `title`, `vCPUs 51 of 60`."""
     quota = record.get("tightestQuota")
     if not isinstance(quota, Mapping):
         return UNKNOWN
     unit = quota.get("unit")
     figures = f"{quantity(quota.get('used'), unit)} of {quantity(quota.get('limit'), unit)}"
-    return f"{quota.get('resourceType', UNKNOWN)} {figures}"
+    return f"{quota.get(member) or quota.get('resourceType', UNKNOWN)} {figures}"
 
 
 def _progress(record: Record) -> str:
@@ -221,7 +224,7 @@ _TENANT = (
     id_column("id", "ID"),
     Column("organizationName", "Organization"),
     number_column("defaultTagCount", "Tags", wide=True),
-    Column("tightestQuota", "Fullest quota", wide=True, cell=_tightest_text, sort=_tightest_share),
+    Column("tightestQuota", "Fullest quota", wide=True, cell=tightest_text, sort=tightest_share),
     Column("role", "Role", wide=True),
     id_column("organizationId", "Organization ID", wide=True),
     time_column("createdAt", "Created", wide=True),

@@ -144,6 +144,17 @@ MODELS = {
 PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
 
 
+class AnyRecord(dict[str, object]):
+    """A record of any screen: its members also as attributes, as those of models."""
+
+    def __getattr__(self, name: str) -> object:
+        first, *others = name.split("_")
+        try:
+            return self["".join((first, *map(str.capitalize, others)))]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
 def command_of(action: actions.Action) -> str:
     draft = TagDraft({"env": "prod", "team": "core"}, 1)
     screen = "activity" if action.id == "app.activity" else action.scope
@@ -152,7 +163,7 @@ def command_of(action: actions.Action) -> str:
     context = actions.ActionContext(
         screen=screen,
         subject=ID,
-        record=MODELS.get(action.scope, record),
+        record=MODELS.get(action.scope, AnyRecord(record)),
         context_name="local",
         draft=draft,
         **tenants,

@@ -182,12 +182,17 @@ class World:
 
 def switcher() -> Iterator[Line]:
     """A letter typed into the tenant switcher, to its rows being ranked."""
+    from tui.state.preferences import RememberedTenant
     from tui.tenants.switcher import ranked, searchable
 
     sets = [
         searchable(
-            {"id": str(uuid4()), "displayName": f"Checkout {number}", "slug": f"checkout-{number}"}
-            | {"organizationName": f"Organization {number % 20}"}
+            RememberedTenant(
+                str(uuid4()),
+                f"Checkout {number}",
+                f"checkout-{number}",
+                organization_name=f"Organization {number % 20}",
+            )
             for number in range(size)
         )
         for size in SIZES

@@ -9,6 +9,8 @@ from types import FrameType
 
 import pytest
 
+from client.models.default_tags import ApplyStarted
+from client.models.tenants import Tenant
 from service.jobs.routes import KEEPALIVE_SECONDS
 from tests.acceptance.people import WEB_SHOP
 from tests.benchmarks.ratios import Line
@@ -152,8 +154,11 @@ async def _streams(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
         await settle(ui, relay)
         run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
         workspace = ui.app.workspace
-        workspace.applies.follow(WEB_SHOP, run, {})
-        workspace.provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+        workspace.applies.follow(WEB_SHOP, ApplyStarted(operation_id="", run_id=run).operation)
+        tenant = workspace.find(WEB_SHOP)
+        assert tenant is not None
+        members = {**tenant.wire(), "status": "provisioning", "runId": run}
+        workspace.provisioning.noticed([Tenant.model_validate(members)])
         third = asyncio.create_task(anext(workspace.applies._watch(WEB_SHOP, run)))
         await third
         await settle(ui, relay)

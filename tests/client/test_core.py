@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, groups, operations, platform, policies, tenants
+from client.api import account, default_tags, groups, operations, platform, policies, tenants
 from client.auth import oidc
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
@@ -214,6 +214,7 @@ def test_routes_of_the_common_command_set() -> None:
         (tenants.list_of("o"), "GET", "/v1/organizations/o/tenants"),
         (tenants.get("t"), "GET", "/v1/tenants/t"),
         (operations.get("t", "op"), "GET", "/v1/tenants/t/operations/op"),
+        (default_tags.operation("t", "run"), "GET", "/v1/tenants/t/operations/run"),
         (operations.list_of("t"), "GET", "/v1/tenants/t/operations"),
         (platform.status(), "GET", "/v1/platform/status"),
         (platform.operations(), "GET", "/v1/platform/operations"),

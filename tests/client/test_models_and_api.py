@@ -15,7 +15,7 @@ from client.api import keys as key_calls
 from client.errors import FrostError
 from client.models.account import ApiKey, Me, NewKey, RotatedKey
 from client.models.base import instant_text
-from client.models.default_tags import ApplyProgress, ApplyResult, ApplyRun
+from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
 from client.models.quotas import QuotaRequest
 from client.models.tenants import Operation, Tenant
 from client.transport.async_client import AsyncClient
@@ -165,8 +165,12 @@ def test_a_creation_has_an_idempotency_key_and_a_body_only_the_given_members() -
 
 def test_a_running_apply_has_its_counts() -> None:
     document = {"operationId": "o", "status": "running", "createdAt": "2026-01-02T03:04:05Z"}
-    operation = Operation.model_validate({**document, "counts": {"summary": COUNTS, "byType": {}}})
-    assert ApplyProgress.model_validate(operation.counts).summary.updated == 4
+    operation = ApplyOperation.model_validate({**document, "counts": {"summary": COUNTS, "byType": {}}})
+    assert operation.numbers is not None
+    assert operation.numbers.summary.updated == 4
+    completed = ApplyOperation.model_validate({**operation.wire(), "status": "completed", "result": RESULT})
+    assert completed.numbers == ApplyResult.model_validate(RESULT)
+    assert ApplyOperation.model_validate(document).numbers is None
 
 
 async def test_default_tags_come_with_their_version_and_are_written_from_one() -> None:

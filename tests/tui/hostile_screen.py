@@ -20,7 +20,10 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.models.account import GrantableScope
+from client.models.base import Person
+from client.models.default_tags import ApplyOperation, ApplyProgress, ApplyRun, Counts
 from client.models.quotas import Quota
+from client.models.tenants import Step
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
@@ -50,6 +53,7 @@ from tui.shell.bars import Footer, Header, HeaderState, Key, Navigation
 from tui.shell.command_prompt import CommandPrompt
 from tui.shell.palette import Entry as Found
 from tui.shell.palette import Help, Line, Palette
+from tui.state.preferences import RememberedTenant
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher
@@ -66,9 +70,9 @@ SHOWN = Path(sys.argv[2])
 BARE = sys.argv[3:] == ["bare"]
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[RememberedTenant]:
     return [
-        {"id": f"id {number} {text}", "displayName": text, "slug": text, "status": text, "organizationName": text}
+        RememberedTenant(f"id {number} {text}", text, slug=text, status=text, organization_name=text)
         for number, text in enumerate(STRINGS)
     ]
 
@@ -257,10 +261,10 @@ class Hostile(KeyQueueApp):
         self.query_one(Header).show(HeaderState(text, text, text, text, text, text, text, True, text, "bold", text))
         self.query_one(Heading).count(text)
         self.query_one(Heading).put(text)
-        counts = {"summary": {}, "appliedTags": {text: text}}
-        failed = {"status": text, "error": text, "errorCode": text, "currentStep": text, "counts": counts}
-        run = {"startedBy": {"email": text}}
-        for operation in (failed, failed | {"status": "failed"}):
+        members = {"error": text, "error_code": text, "current_step": text, "counts": ApplyProgress(summary=Counts())}
+        run = ApplyRun(run_id=text, status=text, applied_tags={text: text}, started_by=Person(id=text, email=text))
+        for status in (text, "failed"):
+            operation = ApplyOperation(operation_id=text, status=status, **members)
             self.query_one(Summary).show(
                 lambda cells, operation=operation: progress_lines(
                     operation, cells, run, lost=text, waits=True, key=text
@@ -268,7 +272,7 @@ class Hostile(KeyQueueApp):
             )
         self.query_one(RecordTable).show(rows())
         self.query_one(Detail).show(text, [(text, [(text, text), ("", text)])])
-        steps = [{"name": text, "status": state, "attempts": 2, "error": text} for state in (text, "failed")]
+        steps = [Step(name=text, status=state, attempts=2, error=text) for state in (text, "failed")]
         self.query_one(Steps).show(steps)
         self.query_one(Footer).show([Key("app.help", "?", "help")])
         self.notify(text, markup=False)

@@ -273,7 +273,7 @@ def sign_in_questions(ui: Ui) -> int:
 def shown(ui: Ui) -> list[str]:
     """The names of the list, in its order."""
     view = ui.app.screen.query_one(RecordTable).view
-    return [str(view[index]["displayName"]) for index in range(len(view))]
+    return [view[index].display_name for index in range(len(view))]
 
 
 async def use_key(home: Home, name: str) -> None:

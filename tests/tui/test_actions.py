@@ -3,34 +3,44 @@
 import inspect
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
-from client.models.account import ApiKey
+from client.models.account import ApiKey, Organization
+from client.models.default_tags import ApplyRun, Counts, TagVersion, Untouched
 from client.models.quotas import Quota, QuotaRequest
 from client.models.tenants import Actor, Entry
+from tui.default_tags.apply_lists import UntouchedRow
+from tui.default_tags.apply_text import TypeRow
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
 from tui.shell.action import Action, ActionContext
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
 from tui.state.contexts import ContextSummary
+from tui.state.preferences import RememberedTenant
+from tui.state.tag_draft import TagRow
 
 SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
-TENANT = {"id": "01a0c0de-0000-7000-8000-000000000001", "displayName": "Web Shop's $(reboot)", "role": "owner"}
-TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
-KEY = ApiKey(
-    id="k-1", name="ci; reboot", status="active", tenant_id="t-1", tenant_name="Web Shop", created_at=datetime.now(UTC)
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+TENANT = RememberedTenant(
+    "01a0c0de-0000-7000-8000-000000000001",
+    "Web Shop's $(reboot)",
+    role="owner",
+    organization_id="org-1",
+    organization_name="Aurora Labs",
 )
+KEY = ApiKey(id="k-1", name="ci; reboot", status="active", tenant_id="t-1", tenant_name="Web Shop", created_at=NOW)
 QUOTA = Quota(resource_type="vcpu", title="vCPUs", used=4, limit=20, unit="count", requestable=40)
-TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
+TYPE = TypeRow("instance", Counts(updated=3))
 ENTRY = Entry(
     id="7",
-    at=datetime(2026, 11, 1, tzinfo=UTC),
+    at=NOW,
     actor=Actor(kind="session"),
     operation="policy.attach",
     target="policy:p-1",
@@ -42,7 +52,7 @@ REQUEST = QuotaRequest(
     id="r-1", resource_type="ram", limit=2048, reason="it's $(reboot)", scope="organization", status="pending"
 )
 BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
-FAILURE = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
+FAILURE = UntouchedRow(Untouched(resource_type="instance", resource_id="i-1", reason="odd"), "failed", 0)
 RECORDS = {
     **dict.fromkeys(("activity", "activity-of", "organization-activity"), ENTRY),
     **dict.fromkeys(("quotas", "organization-quotas"), QUOTA),
@@ -68,11 +78,11 @@ RECORDS = {
     ),
     "api-keys": KEY,
     "sessions": {"id": "s-1", "device": "vm", "current": True},
-    "account": {"id": "o-1", "name": "Aurora Labs", "role": "owner"},
+    "account": Organization(id="o-1", name="Aurora Labs", slug="aurora-labs", role="owner"),
     "requests": REQUEST,
-    "default-tags": {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""},
-    "tag-versions": {"version": 2, "tags": {"env": "dev"}, "current": False},
-    "apply-runs": {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True},
+    "default-tags": TagRow("env", "it's; reboot", mark="", was=None, problem=""),
+    "tag-versions": TagVersion(version=2, tags={"env": "dev"}, changed_at=NOW),
+    "apply-runs": ApplyRun(run_id="0192-run", status="completed", undoable=True),
     "untouched": FAILURE,
 }
 READ_ONLY = "the context prod is read-only"
@@ -115,7 +125,7 @@ def test_the_handler_of_an_action_is_the_method_of_its_screen_and_its_command_is
         assert words[0] == "frost"
         assert len(words) > 1
     if action.id == "tenants.rename":
-        assert words[-1] == TENANT["displayName"]
+        assert words[-1] == TENANT.display_name
 
 
 @each_action(editor.ACTIONS)
@@ -159,7 +169,7 @@ def test_actions_need_a_record_that_allows_them() -> None:
     assert reason("api-keys.revoke", **elsewhere) == ""
     expired = KEY.model_copy(update={"status": "expired"})
     assert "this one is expired" in reason("api-keys.rotate", record=expired, tenant="t-1")
-    refusal = reason("tenants.rename", record={**TENANT, "role": "member"})
+    refusal = reason("tenants.rename", record=replace(TENANT, role="member"))
     assert ("owner or admin" in refusal, "Aurora Labs" in refusal) == (True, True)
     for action_id in (
         *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),

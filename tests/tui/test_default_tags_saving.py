@@ -134,7 +134,11 @@ async def test_a_refused_save_keeps_the_draft_and_the_same_set_leaves_nothing_to
     await ui.press("r")  # the role may have been read while it was another
     workspace = ui.app.workspace
     await ui.until(
-        lambda: not workspace._refresh._loading.running and (workspace.tenant or {}).get("role") == "owner",
+        lambda: (
+            not workspace._refresh._loading.running
+            and workspace.tenant is not None
+            and workspace.tenant.role == "owner"
+        ),
         "the role of an owner",
     )
     await ui.press("w", shows="Save default tags?")

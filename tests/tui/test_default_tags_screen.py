@@ -97,9 +97,9 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
     summary, by_type = preview["summary"], preview["byType"]
     await ui.expect(f"{summary['updated']:,} would change")
     await ui.expect("managed service", "Failing:" if summary["failed"] else "Skipped:")
-    assert [row["resourceType"] for row in ui.screen.records()] == list(by_type)
+    assert [row.resource_type for row in ui.screen.records()] == list(by_type)
     for row in ui.screen.records():
-        assert {name: row[name] for name in by_type["instance"]} == by_type[row["resourceType"]]
+        assert row.counts.wire() == by_type[row.resource_type]
     await ui.press("d", shows=("Resources that miss the key", "Examined"))
     await ui.press("escape", "f", shows="Failures and skips in Web Shop")
     await ui.filter("what:skipped why:boot", shows="boot volume")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from client.api import analysis
+from client.models.account import Me
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.editing import Edit, document, policies, push, rule, stored
@@ -181,7 +182,7 @@ async def test_fixes_are_explained_and_end_with_their_user(viewer: Home, edit: E
     await it.expect("Author × grants more than you have  Request ✓ ALLOWED")
     await it.press("f9", shows=("Fix:", "Keeps the other operations of the rule", "left to fix"))
     workspace = it.ui.app.workspace
-    workspace.me = {**workspace.me, "id": "another"}
+    workspace.me = Me.model_validate({**workspace.me.wire(), "id": "another"})
     it.editor.post_message(PrincipalLoaded())
     await it.ui.expect_toast("Not applied: the user has changed")
     await it.ui.see(top=it.editor)
@@ -275,7 +276,8 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
     await it.press("escape", "q", "k", top=ui.app.frame)
     workspace = ui.app.workspace
     assert workspace.me is not None
-    owner, workspace.me = workspace.me, {**workspace.me, "email": "member@aurora.example"}
+    owner = workspace.me
+    workspace.me = Me.model_validate({**owner.wire(), "email": "member@aurora.example"})
     other = await push(ui, None)
     await other.offer_draft()  # shows no question
     assert ui.app.screen is other

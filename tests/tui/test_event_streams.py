@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from client.errors import Exit, FrostError
+from client.models.default_tags import ApplyStarted
+from client.models.tenants import Tenant
 from client.transport.events import Listening, Signal
 from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
@@ -51,12 +53,13 @@ async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: H
     await settle(ui, relay)
     run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
     applies, provisioning = ui.app.workspace.applies, ui.app.workspace.provisioning
-    applies.follow(WEB_SHOP, run, {})
-    provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+    applies.follow(WEB_SHOP, ApplyStarted(operation_id="", run_id=run).operation)
+    tenant = ui.app.workspace.find(WEB_SHOP).wire()
+    provisioning.noticed([Tenant.model_validate({**tenant, "status": "provisioning", "runId": run})])
     reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
     await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
     third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))
-    assert (await third)["runId"] == run
+    assert (await third).run_id == run
     await settle(ui, relay)
     assert relay.opened[EVENTS] == 1
 
@@ -65,7 +68,7 @@ async def test_a_run_of_another_tenant_keeps_one_stream(home: Home, relay: Relay
     other = f"/api/v1/tenants/{DATA_LAKE}/events"
     await settle(ui, relay)
     run = await asyncio.to_thread(start_apply, home, DATA_LAKE)
-    ui.app.workspace.applies.follow(DATA_LAKE, run, {})
+    ui.app.workspace.applies.follow(DATA_LAKE, ApplyStarted(operation_id="", run_id=run).operation)
     await ui.until(lambda: relay.open[other] == 1, "the stream of the other tenant")
     await ui.switch("Data Lake")
     await ui.until(lambda: relay.open[EVENTS] == 0, "the end of the stream of the former tenant")

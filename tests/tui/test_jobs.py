@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from client.errors import Exit, FrostError
+from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun, ApplyStarted
+from client.models.tenants import Operation, Tenant
 from tests.tui.tasks import Tasks
 from tui.default_tags.apply_screen import not_changed_text
 from tui.default_tags.apply_text import preview_lines, progress_lines
@@ -16,21 +19,21 @@ UNREACHABLE = FrostError("the platform is not running", code="UNREACHABLE", exit
 GONE = FrostError("operation not found", code="NOT_FOUND", exit_code=Exit.NOT_FOUND)
 
 
-RUNNING, DONE = {"status": "running"}, {"status": "completed"}
+RUNNING, DONE = "running", "completed"
 
 
-class Started(NamedTuple):
-    run_id: str
-    operation_id: str = "apply-default-tags-t"
+def started(run_id: str) -> ApplyStarted:
+    return ApplyStarted(operation_id="apply-default-tags-t", run_id=run_id)
 
-    def wire(self) -> dict[str, Any]:
-        return {"runId": self.run_id, "operationId": self.operation_id, "status": "pending"}
+
+def listed(run_id: str, status: str) -> ApplyRun:
+    return ApplyRun(run_id=run_id, status=status)
 
 
 class ApplyWorld(Tasks):
     """A platform with prepared answers, and the reports to the workspace."""
 
-    def __init__(self, starts: Sequence[str | FrostError] = (), **answers: list[dict[str, Any] | FrostError]) -> None:
+    def __init__(self, starts: Sequence[str | FrostError] = (), **answers: list[str | FrostError]) -> None:
         """`answers` of a run id are the states that are read of it, one after another."""
         super().__init__()
         self.answers, self.starts = answers, list(starts)
@@ -40,7 +43,7 @@ class ApplyWorld(Tasks):
             self.watch,
             self.spawn,
             lambda: None,
-            lambda tenant, operation: self.reports.append((tenant, operation["runId"], operation["status"])),
+            lambda tenant, operation: self.reports.append((tenant, operation.run_id, operation.status)),
             lambda tenant, error: self.reports.append((tenant, error.code)),
         )
 
@@ -48,7 +51,7 @@ class ApplyWorld(Tasks):
         answer = self.starts.pop(0)
         if isinstance(answer, FrostError):
             raise answer
-        return Started(answer)
+        return started(answer)
 
     async def watch(self, tenant_id: str, run_id: str) -> Any:
         while self.answers[run_id]:
@@ -56,7 +59,7 @@ class ApplyWorld(Tasks):
             answer = self.answers[run_id].pop(0)
             if isinstance(answer, FrostError):
                 raise answer
-            yield {"runId": run_id, **answer}
+            yield ApplyOperation(operation_id="apply-default-tags-t", run_id=run_id, status=answer)
 
     async def settled(self) -> None:
         for _ in range(50):
@@ -64,7 +67,7 @@ class ApplyWorld(Tasks):
 
     async def follow(self, run_id: str, *, afterwards: bool = False) -> None:
         """Follow a run; `afterwards` starts an own one after it."""
-        self.applies.follow("t", run_id, {})
+        self.applies.follow("t", started(run_id).operation)
         if afterwards:
             self.applies.start_afterwards("t")
         await self.settled()
@@ -73,31 +76,31 @@ class ApplyWorld(Tasks):
 async def test_a_run_is_followed_and_reported_once() -> None:
     world = ApplyWorld(r=[RUNNING, DONE])
     for _ in range(3):
-        world.applies.noticed("t", [{"runId": "r", **RUNNING}, {"runId": "q", **DONE}])
+        world.applies.noticed("t", [listed("r", RUNNING), listed("q", DONE)])
     assert world.applies.goes_on("t")
     await world.settled()
     assert (world.reports, world.applies.goes_on("t")) == ([("t", "r", "completed")], False)
-    world.applies.noticed("t", [{"runId": "r", **RUNNING}])  # an answer from before the end of the run
+    world.applies.noticed("t", [listed("r", RUNNING)])  # an answer from before the end of the run
     await world.settled()
     assert world.reports == [("t", "r", "completed")]
 
 
 async def test_completed_and_missing_runs_are_not_followed() -> None:
     world = ApplyWorld(r=[GONE])
-    world.applies.noticed("t", [{"runId": "r", **DONE}, {"runId": "q", "status": "failed"}])
+    world.applies.noticed("t", [listed("r", DONE), listed("q", "failed")])
     assert world.applies.of("t") is None
     await world.follow("r")
     assert (world.applies.of("t"), world.applies.running) == (None, [])
 
 
-@pytest.mark.parametrize("listed", [[], [{"runId": "s", **DONE}, {"runId": "r", **DONE}]])
-async def test_a_completed_run_gives_way_to_the_runs_of_the_platform(listed: list[dict[str, str]]) -> None:
+@pytest.mark.parametrize("runs", [[], [listed("s", DONE), listed("r", DONE)]])
+async def test_a_completed_run_gives_way_to_the_runs_of_the_platform(runs: list[ApplyRun]) -> None:
     world = ApplyWorld(r=[RUNNING, DONE])
-    world.applies.follow("t", "r", {})
-    world.applies.noticed("t", listed)
+    world.applies.follow("t", started("r").operation)
+    world.applies.noticed("t", runs)
     await world.settled()
     assert world.reports == [("t", "r", "completed")]  # it was followed until its end
-    world.applies.noticed("t", listed)
+    world.applies.noticed("t", runs)
     assert world.applies.of("t") is None
 
 
@@ -116,7 +119,7 @@ async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
 async def test_an_own_run_begins_after_the_others() -> None:
     in_progress = FrostError("in progress", code="APPLY_IN_PROGRESS", exit_code=Exit.CONFLICT, run_id="third")
     world = ApplyWorld([in_progress, "own"], theirs=[DONE], third=[RUNNING, DONE], own=[DONE])
-    world.applies.follow("t", "theirs", {})
+    world.applies.follow("t", started("theirs").operation)
     world.applies.start_afterwards("t")
     assert world.applies.waits("t")
     await world.settled()
@@ -130,7 +133,7 @@ async def test_an_own_run_begins_after_the_others() -> None:
 
 
 async def test_an_own_run_is_tried_again_after_a_lost_answer_only() -> None:
-    world = ApplyWorld([FrostError("not provisioned", code="TENANT_NOT_PROVISIONED")], theirs=[{"status": "failed"}])
+    world = ApplyWorld([FrostError("not provisioned", code="TENANT_NOT_PROVISIONED")], theirs=["failed"])
     await world.follow("theirs", afterwards=True)
     assert (world.reports[-1], world.applies.waits("t")) == (("t", "TENANT_NOT_PROVISIONED"), False)
     world = ApplyWorld([UNREACHABLE, "own"], theirs=[DONE], own=[DONE])
@@ -143,7 +146,7 @@ async def test_an_own_run_is_tried_again_after_a_lost_answer_only() -> None:
 
 async def test_another_context_has_no_runs() -> None:
     world = ApplyWorld(r=[RUNNING] * 1_000)
-    world.applies.follow("t", "r", {})
+    world.applies.follow("t", started("r").operation)
     world.applies.start_afterwards("t")
     await asyncio.sleep(0)
     world.applies.stop()
@@ -155,42 +158,49 @@ def test_unlisted_types_and_a_cancelled_run_are_explained() -> None:
     unlisted = {"resourceType": "secret", "resourceId": "", "reason": "backend_unavailable", "message": "later"}
     zero = dict.fromkeys(("examined", "updated", "unchanged", "skipped", "failed"), 0)
     result = {"summary": zero | {"failed": 1}, "byType": {"secret": zero | {"failed": 1}}, "failures": [unlisted]}
-    operation = {"operationId": "apply-x", "status": "completed", "result": result}
+    operation = ApplyOperation.model_validate({"operationId": "apply-x", "status": "completed", "result": result})
     warning = "! 1 type not examined, because it could not be listed: secret"
-    assert warning in [line.plain for line in progress_lines(operation, 100, {})]
+    assert warning in [line.plain for line in progress_lines(operation, 100)]
 
     failing = {"resourceType": "volume", "resourceId": "v", "reason": "invalid_state"}
     numbers = {"examined": 5, "updated": 2, "unchanged": 0, "skipped": 1, "failed": 3}
-    result = {"summary": numbers, "failures": [unlisted, failing, failing]}
+    result = ApplyResult.model_validate({"summary": numbers, "failures": [unlisted, failing, failing]})
     lines = [line.plain for line in preview_lines(result, "the stored tags", 100)]
     counts = "2 would change · 0 unchanged · 1 skipped · 2 failing"
     assert lines[:2] == [counts, "of 5 resources, for the stored tags"]  # the counts leave out the unlisted type
     assert warning in lines
-    assert not_changed_text({"result": result}) == "0 complete, 1 skipped, 2 failures expected"
+    assert not_changed_text(result) == "0 complete, 1 skipped, 2 failures expected"
 
     error = "cancelled by an operator of the platform"
-    operation = {"operationId": "apply-x", "status": "cancelled", "error": error, "errorCode": "cancelled"}
-    text = "\n".join(line.plain for line in progress_lines(operation, 120, {}))
+    operation = ApplyOperation(operation_id="apply-x", status="cancelled", error=error, error_code="cancelled")
+    text = "\n".join(line.plain for line in progress_lines(operation, 120))
     assert text.startswith("× cancelled")
     assert f"! {error} [cancelled]" in text
     assert "Ask the operator" in text
 
 
-NEW = {"id": "t", "status": "provisioning", "runId": "r"}
-READY = {"id": "t", "status": "active", "runId": "r"}
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def tenant(tenant_id: str, status: str) -> Tenant:
+    names = dict.fromkeys(("display_name", "slug", "organization_id", "organization_name", "role"), "x")
+    return Tenant(id=tenant_id, status=status, run_id="r", created_at=NOW, updated_at=NOW, **names)
+
+
+NEW, READY = tenant("t", "provisioning"), tenant("t", "active")
 
 
 class ProvisioningWorld(Tasks):
     """A platform with prepared answers that `let` delivers, and the reports to the workspace."""
 
-    def __init__(self, *answers: dict[str, Any] | FrostError) -> None:
+    def __init__(self, *answers: Operation | FrostError) -> None:
         super().__init__()
         self.answers = list(answers)
         self.gate = asyncio.Semaphore(0)
         self.ended: list[Any] = []
         self.provisioning = Provisioning(self.watch, self.spawn, lambda: None, lambda *about: self.ended.append(about))
 
-    async def watch(self, *_: object) -> AsyncIterator[dict[str, Any]]:
+    async def watch(self, *_: object) -> AsyncIterator[Operation]:
         while self.answers:
             await self.gate.acquire()
             answer = self.answers.pop(0)
@@ -206,25 +216,26 @@ class ProvisioningWorld(Tasks):
 
 
 async def test_provisioning_is_watched_and_its_end_reported_once() -> None:
-    world = ProvisioningWorld(UNREACHABLE, {"status": "running", "progress": 20}, {"status": "completed"})
+    completed = Operation(operation_id="o", status="completed")
+    world = ProvisioningWorld(UNREACHABLE, Operation(operation_id="o", status="running", progress=20), completed)
     world.provisioning.noticed([NEW])
     await world.let()  # a failed watch begins again with the next list of tenants
     assert (world.provisioning.of("t"), world.ended) == (None, [])
     for _ in range(3):
-        world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
+        world.provisioning.noticed([NEW, tenant("other", "active")])
     assert len(world.provisioning.running) == 1
     await world.let()
-    assert (world.provisioning.of("t") or {}).get("progress") == 20
+    assert [operation.progress for operation in world.provisioning.running] == [20]
     assert world.provisioning.of("other") is None
     await world.let()
     world.provisioning.noticed([READY])
     await world.let()
-    assert (world.ended, world.provisioning.running) == ([("t", {"status": "completed"})], [])
+    assert (world.ended, world.provisioning.running) == ([("t", completed)], [])
 
 
 async def test_a_stopped_watch_reports_nothing() -> None:
     for answers in (0, 1):
-        world = ProvisioningWorld({"status": "running"}, {"status": "failed"})
+        world = ProvisioningWorld(*(Operation(operation_id="o", status=status) for status in ("running", "failed")))
         world.provisioning.noticed([NEW])
         await world.let(answers)
         world.provisioning.stop()

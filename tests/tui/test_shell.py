@@ -6,6 +6,7 @@ import pytest
 from textual.widgets import OptionList
 from textual.widgets._toast import Toast
 
+from client.models.tenants import Tenant
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.terminal import screens
@@ -93,7 +94,8 @@ async def test_a_long_name_is_found_by_its_end(monkeypatch: pytest.MonkeyPatch, 
     await ui.expect("Data Lake")
     name = "Analytics of the north-eastern region, nightly jobs zanzibar"
     await ui.until(lambda: ui.app.workspace.tenants_state == "fresh", "the tenants")
-    ui.app.workspace.tenants.append({**ui.app.workspace.tenants[0], "displayName": name})
+    first = ui.app.workspace.tenants[0].wire()
+    ui.app.workspace.tenants.append(Tenant.model_validate({**first, "displayName": name}))
     (entry, letters), *_ = ranked(entries(ui.app.frame, "zanzibar"), "zanzibar")
     assert (entry.title, len(letters)) == (f"Use tenant {name}", len("zanzibar"))
     line = _line(entry, letters, 40).plain

@@ -5,6 +5,7 @@ import json
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.message import Message
@@ -12,6 +13,7 @@ from textual.message import Message
 from client.config import file as config_file
 from client.connection import resolve
 from client.errors import FrostError
+from client.models.tenants import Tenant
 from client.operations import unless_cancelled
 from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
 from client.transport.exchange import RequestLogEntry
@@ -171,16 +173,24 @@ def test_a_named_file_must_exist_also_when_the_screens_read_it_again(home: Home)
     assert again(usual).config.exists is False
 
 
-ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
+ROW: dict[str, Any] = {
+    **{"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationId": "o1"},
+    **{"organizationName": "Aurora Labs", "role": "owner", "defaultTagCount": 0},
+    **{"createdAt": "2026-11-21T10:00:00Z", "updatedAt": "2026-11-21T10:00:00Z"},
+    "tightestQuota": {"resourceType": "vcpu", "title": "vCPUs", "used": None, "limit": 60, "unit": "count"},
+}
+REMEMBERED = preferences.RememberedTenant.of_row(ROW)
 
 
 def test_saved_preferences_are_loaded_for_their_endpoint(tmp_path: Path) -> None:
     state = preferences.State("contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"])
     memory = state.of("local", "unix:/a")
-    memory.tenants = preferences.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}])
-    assert memory.tenants == [ROW]
+    memory.tenants = preferences.remembered([Tenant.model_validate({**ROW, "key": "fmk_secret", "runId": "r"})])
+    assert [tenant.wire() for tenant in memory.tenants] == [ROW]
     memory.recent = ["t1"]
     preferences.save(tmp_path / "state.json", state, preferences.State())
+    stored = {"endpoint": "unix:/a", "tenants": [ROW], "recent": ["t1"], "who": ""}
+    assert json.loads((tmp_path / "state.json").read_text())["contexts"] == {"local": stored}
     assert preferences.load(tmp_path / "state.json") == state
     assert state.of("local", "https://other/api").tenants == []
 
@@ -261,11 +271,14 @@ def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path) -> None:
     state = preferences.load(path)
     assert (state.screen, state.lines, state.theme) == ("", ["a"], "frost-dark")
     for quota in (7, "x", {"used": "1", "limit": "2"}, {"used": [], "limit": 1}):
-        state = preferences.State()
-        state.of("local", "unix:/a").tenants = [{**ROW, "tightestQuota": quota}, ROW]
-        path.unlink()
-        preferences.save(path, state, preferences.State())
-        assert preferences.load(path).of("local", "unix:/a").tenants == [ROW]
+        tenants = [{**ROW, "tightestQuota": quota}, ROW]
+        memory = {"local": {"endpoint": "unix:/a", "tenants": tenants}}
+        path.write_text(json.dumps({"version": 1, "contexts": memory}))
+        assert preferences.load(path).of("local", "unix:/a").tenants == [REMEMBERED]
+    path.write_text(
+        json.dumps({"version": 1, "contexts": {"local": {"endpoint": "unix:/a", "tenants": [{"id": "t1"}]}}})
+    )
+    assert [tenant.wire() for tenant in preferences.load(path).of("local", "unix:/a").tenants] == [{"id": "t1"}]
 
 
 def test_a_refresh_replaces_an_older_refresh_only() -> None:

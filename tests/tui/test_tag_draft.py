@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.commands.default_tags.apply_job import preview_lines
+from client.models.default_tags import ApplyOperation, ApplyResult
 from client.tables.columns import Record
 from client.texts import apply
 from tests.tui.draft_files import recorded_calls
+from tui.default_tags.apply_lists import UNTOUCHED, resource_text, untouched_rows
 from tui.default_tags.apply_screen import _lines
 from tui.default_tags.apply_text import (
     BAR,
@@ -19,9 +21,7 @@ from tui.default_tags.apply_text import (
     bar,
     filled,
     progress_lines,
-    resource_text,
     type_rows,
-    untouched_rows,
 )
 from tui.default_tags.screen import TAG
 from tui.default_tags.versions import difference_lines
@@ -33,7 +33,7 @@ STORED = {"env": "prod", "team": "core"}
 
 
 def marks(draft: TagDraft) -> dict[str, str]:
-    return {row["key"]: row["mark"] for row in draft.rows()}
+    return {row.key: row.mark for row in draft.rows()}
 
 
 def test_rows_mark_added_changed_and_removed_tags() -> None:
@@ -43,10 +43,10 @@ def test_rows_mark_added_changed_and_removed_tags() -> None:
     draft.put("cost-center", "")
     draft.remove(["team"])
     assert marks(draft) == {"cost-center": "added", "env": "changed", "team": "removed"}
-    assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
+    assert next(row for row in draft.rows() if row.key == "env").was == "prod"
     assert (draft.words, draft.dirty) == ("+ 1 added  ~ 1 changed  − 1 removed", True)
     value = next(column for column in TAG.columns if column.key == "value")
-    assert [value.text(row) for row in draft.rows()] == ["(empty)", "dev", "core"]
+    assert [value.text(row.wire()) for row in draft.rows()] == ["(empty)", "dev", "core"]
     draft = TagDraft(STORED, 3)
     draft.put("stage", "prod", "env")
     assert marks(draft) == {"env": "removed", "stage": "added", "team": ""}
@@ -216,21 +216,22 @@ def test_a_bar_shows_every_part(
         assert {sign for name, sign in SIGNS.items() if parts[name]} == set(drawn)
 
 
+def run_of(**members: object) -> ApplyOperation:
+    """Return an operation with these members of the wire."""
+    return ApplyOperation.model_validate({"operationId": "apply-default-tags-t", **members})
+
+
 def test_types_are_pending_running_or_done() -> None:
     by_type = {"instance": COUNTS, "volume": {**COUNTS, "updated": 1, "examined": 1}, "bucket": {"examined": 0}}
-    operation = {
-        "status": "running",
-        "currentStep": "volume (2/3)",
-        "counts": {"summary": COUNTS, "byType": by_type, "totals": {"instance": 10, "volume": 100, "bucket": 4}},
-    }
-    rows = type_rows(operation)
-    assert [row["state"] for row in rows] == ["done", "running", "pending"]
-    assert bar(rows[2]) == "······"
-    assert bar(rows[1]).count("·") >= 2
-    assert {row["state"] for row in type_rows({**operation, "status": "completed"})} == {"done"}
-    by_type: dict[str, Record] = {"a": {"examined": 0}, "b": {"examined": 3}, "c": {"examined": 1}}
-    rows = type_rows({"status": "running", "currentStep": "c (2/3)", "counts": {"byType": by_type}})
-    assert [row["state"] for row in rows] == ["pending", "done", "running"]
+    counts = {"summary": COUNTS, "byType": by_type, "totals": {"instance": 10, "volume": 100, "bucket": 4}}
+    rows = type_rows(run_of(status="running", currentStep="volume (2/3)", counts=counts))
+    assert [(row.state, row.total) for row in rows] == [("done", 10), ("running", 100), ("pending", 4)]
+    assert bar(rows[2].wire()) == "······"
+    assert bar(rows[1].wire()).count("·") >= 2
+    assert {row.state for row in type_rows(run_of(status="completed", counts=counts))} == {"done"}
+    by_type = {"a": {"examined": 0}, "b": {"examined": 3}, "c": {"examined": 1}}
+    rows = type_rows(run_of(status="running", currentStep="c (2/3)", counts={"summary": COUNTS, "byType": by_type}))
+    assert [(row.state, row.total) for row in rows] == [("pending", None), ("done", None), ("running", None)]
 
 
 @pytest.mark.parametrize("step", [None, "", "instance", "instance (x/y)", "instance (1)", "(1/2", 7])
@@ -248,9 +249,11 @@ def test_failures_come_first() -> None:
         "failures": [{"resourceType": "bucket", "resourceId": "", "reason": "backend_unavailable"}],
         "skipped": [{"resourceType": "volume", "resourceId": "v-1", "resourceName": "root", "reason": "boot_volume"}],
     }
-    rows = untouched_rows(result)
-    assert [(row["what"], resource_text(row)) for row in rows] == [("failed", "(the whole type)"), ("skipped", "root")]
-    assert len({row["key"] for row in rows}) == 2
+    rows = untouched_rows(ApplyResult.model_validate({"summary": COUNTS, **result}))
+    texts = [(row.outcome, resource_text(row.wire())) for row in rows]
+    assert texts == [("failed", "(the whole type)"), ("skipped", "root")]
+    assert len(set(map(UNTOUCHED.id_of, rows))) == 2
+    assert untouched_rows(None) == []
 
 
 def test_the_duration_of_a_run() -> None:
@@ -262,7 +265,7 @@ def test_the_duration_of_a_run() -> None:
 
 
 def lines(operation: Record, cells: int = 62, **more: object) -> str:
-    return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))
+    return "\n".join(line.plain for line in progress_lines(run_of(**operation), cells, **more))
 
 
 STEP = "kubernetes_cluster (38/44)"
@@ -273,7 +276,7 @@ RUNNING = {"status": "running", "progress": 57, "currentStep": STEP, "counts": {
 def test_progress_lines_fit(cells: int) -> None:
     many = {**RUNNING, "counts": {"summary": {name: 100_000 + index for index, name in enumerate(COUNTS)}}}
     for operation in (RUNNING, many):
-        for line in progress_lines(operation, cells, {}, lost="no answer " * 9, waits=True, key="o"):
+        for line in progress_lines(run_of(**operation), cells, lost="no answer " * 9, waits=True, key="o"):
             assert line.cell_length <= max(cells, 36), line.plain
     assert "57%" in lines(RUNNING, cells)
     for name, number in many["counts"]["summary"].items():
@@ -325,5 +328,6 @@ def test_commands_and_screens_preview_a_type_with_the_same_words() -> None:
         "  volume: 1,200 would change, 2 would fail (invalid state)",
     ]
     assert preview_lines(result) == lines
-    shown = [" ".join(line.plain.split()) for line in _lines(result, "would change")]
+    preview = ApplyResult.model_validate({"summary": COUNTS, **result})
+    shown = [" ".join(line.plain.split()) for line in _lines(preview, "would change")]
     assert shown == [" ".join(line.translate(str.maketrans("", "", ":()")).split()) for line in lines]

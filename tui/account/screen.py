@@ -33,7 +33,8 @@ from tui.widgets.policy_text import names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.account import Session
+    from client.models.account import Organization, Session
+    from tui.state.preferences import TenantRecord
 
 NAMED = 8
 """Maximum number of organizations listed by name."""
@@ -99,7 +100,7 @@ class Profile(Static):
         )
 
 
-class Account(ListScreen[Record]):
+class Account(ListScreen["Organization"]):
     """Profile and organizations, both from the identity response."""
 
     NAME = "account"
@@ -114,9 +115,10 @@ class Account(ListScreen[Record]):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ORGANIZATION.columns}
         tenants = number_column("tenants", "Tenants")._replace(
-            cell=lambda record: str(len(self._tenants(record))), sort=lambda record: len(self._tenants(record))
+            cell=lambda record: str(len(self._tenants(record["id"]))),
+            sort=lambda record: len(self._tenants(record["id"])),
         )
-        may = Column("may", "This role can", cell=lambda record: _role_text(record))
+        may = Column("may", "This role can", cell=lambda record: _role_text(str(record.get("role"))))
         return (by_key["name"]._replace(title="Organization"), by_key["role"], tenants, may)
 
     def tones(self) -> Tones:
@@ -127,7 +129,7 @@ class Account(ListScreen[Record]):
             return self.workspace.tenants_error or "Loading …"
         return "You belong to no organization."
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> "Sequence[Organization]":
         return self.workspace.organizations
 
     @property
@@ -156,49 +158,48 @@ class Account(ListScreen[Record]):
         me, now = self.workspace.me, times.now()
         if me is None:
             return []
-        credential = me.get("credential") or {}
-        kind = str(credential.get("kind", ""))
-        ends = f", ends {exact(credential['expiresAt'], now)}" if credential.get("expiresAt") else ""
+        credential = me.credential
+        kind = credential.kind if credential is not None else ""
+        ends = f", ends {exact(credential.expires_at, now)}" if credential is not None and credential.expires_at else ""
         facts = [
-            ("Name", str(me.get("name") or "—")),
-            ("E-mail", str(me.get("email") or "—")),
-            ("Since", time_text(me.get("createdAt"))),
+            ("Name", me.name or "—"),
+            ("E-mail", me.email or "—"),
+            ("Since", time_text(me.created_at)),
             ("Credential", f"{credential_words(kind)}{ends}"),
         ]
-        if credential.get("scopes") is not None:
-            facts.append(("Scopes", ", ".join(map(str, credential["scopes"]))))
-        default = self.workspace.find(str(me.get("tenantId") or ""))
+        if credential is not None and credential.scopes is not None:
+            facts.append(("Scopes", ", ".join(credential.scopes)))
+        default = self.workspace.find(me.tenant_id)
         if default is not None:
-            facts.append(("Default", f"tenant {default['displayName']}"))
-        return [*facts, ("Id", str(me.get("id", "")))]
+            facts.append(("Default", f"tenant {default.display_name}"))
+        return [*facts, ("Id", me.id)]
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        role = str(record.get("role", ""))
-        tenants = self._tenants(record)
-        return str(record["name"]), [
-            ("", [("Your role", role), (" ", _role_text(record)), ("Slug", str(record.get("slug", "")))]),
+    def detail(self, record: "Organization") -> tuple[str, Sequence[Section]]:
+        tenants = self._tenants(record.id)
+        return record.name, [
+            ("", [("Your role", record.role), (" ", _role_text(record.role)), ("Slug", record.slug)]),
             (
                 counted(len(tenants), "tenant", "tenants"),
                 names(tenants, "displayName", self.workspace.tenants_state == "fresh", "no tenants with access"),
             ),
-            ("Id", [("", str(record["id"]))]),
+            ("Id", [("", record.id)]),
         ]
 
-    def _tenants(self, organization: Record) -> list[Record]:
-        return [tenant for tenant in self.workspace.tenants if tenant.get("organizationId") == organization["id"]]
+    def _tenants(self, organization_id: str) -> "list[TenantRecord]":
+        return [tenant for tenant in self.workspace.tenants if tenant.organization_id == organization_id]
 
     # Actions
 
     def do_tenants(self, argument: str = "") -> None:
-        record = next((row for row in self.records() if row["id"] == argument), self.record)
+        record = next((row for row in self.records() if row.id == argument), self.record)
         if record is not None:
-            self.post_message(Navigate("tenants", None, f'organization:"{record["name"]}"'))
+            self.post_message(Navigate("tenants", None, f'organization:"{record.name}"'))
 
     async def do_delete(self) -> None:
-        me = self.workspace.me or {}
-        email = str(me.get("email", ""))
+        me = self.workspace.me
+        name, email = (me.name, me.email) if me is not None else ("", "")
         facts = [
-            ("Account", f"{me.get('name', '')}  {email}"),
+            ("Account", f"{name}  {email}"),
             ("Ends now", "all your sessions and all API keys that you created"),
             ("Effect", "support can restore the account for 30 days, but not its sessions and keys"),
         ]
@@ -218,9 +219,9 @@ class Account(ListScreen[Record]):
         self.app.notify(message, severity="warning", timeout=30, markup=False)
 
 
-def _role_text(record: Record) -> str:
+def _role_text(role: str) -> str:
     """Return the permissions of a role on tenants. The platform defines those on resources."""
-    return "create and rename tenants" if record.get("role") in MAY_CREATE else "not create tenants"
+    return "create and rename tenants" if role in MAY_CREATE else "not create tenants"
 
 
 class Sessions(RemoteListScreen["Session"]):

@@ -168,7 +168,7 @@ class Entries(RemoteListScreen["Entry"]):
     def unavailable_reason(self) -> str:
         if reason := super().unavailable_reason():
             return reason
-        role = str((self.workspace.tenant or {}).get("role", ""))
+        role = self.workspace.tenant.role if self.workspace.tenant is not None else ""
         return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
 
     def empty(self) -> str:
@@ -270,10 +270,9 @@ class Entries(RemoteListScreen["Entry"]):
         if screen == "tenants":
             return "" if workspace.find(identifier) is not None else "not one of your tenants"
         if screen == "account":
-            mine = [str(organization["id"]) for organization in workspace.organizations] + [
-                str((workspace.me or {}).get("id"))
-            ]
-            return "" if identifier in mine else "only your own account can be shown"
+            mine = [organization.id for organization in workspace.organizations]
+            is_mine = identifier in mine or (workspace.me is not None and identifier == workspace.me.id)
+            return "" if is_mine else "only your own account can be shown"
         if not key:  # the quotas as a whole, or a request whose type is unknown
             return NO_LONGER_THERE if record.target_kind == "quota_request" else ""
         name, member = LISTS[screen]
@@ -301,10 +300,9 @@ class Activity(Entries):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity")]
 
     def do_organization(self) -> None:
-        tenant = self.workspace.tenant or {}
-        organization = str(tenant.get("organizationId", ""))
-        if organization:
-            subject = Subject(self.tenant_id, organization, str(tenant.get("organizationName", "")))
+        tenant = self.workspace.tenant
+        if tenant is not None and tenant.organization_id:
+            subject = Subject(self.tenant_id, tenant.organization_id, tenant.organization_name)
             self.post_message(Navigate("organization-activity", subject))
 
 

@@ -1,9 +1,13 @@
 """Actions of the default tag screens."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from client.tables.columns import Record
 from tui.shell.action import Action, ActionContext, about_record, all_of, is_manager, line, selected, writable
+
+if TYPE_CHECKING:
+    from client.models.default_tags import ApplyRun, TagVersion
+    from tui.state.tag_draft import TagRow
 
 READ, WRITE = "organizations:read", "organizations:write"
 
@@ -55,22 +59,22 @@ def _is_applying(context: ActionContext) -> str:
 
 
 @about_record
-def _is_not_removed(_: ActionContext, tag: Record) -> str:
-    return "already removed; press again to restore" if tag.get("mark") == "removed" else ""
+def _is_not_removed(_: ActionContext, tag: "TagRow") -> str:
+    return "already removed; press again to restore" if tag.mark == "removed" else ""
 
 
 @about_record
-def _is_undoable(_: ActionContext, run: Record) -> str:
-    if run.get("undoneBy"):
+def _is_undoable(_: ActionContext, run: "ApplyRun") -> str:
+    if run.undone_by:
         return "already undone"
-    if run.get("kind") == "undo":
+    if run.kind == "undo":
         return "this run is an undo: apply again to add the tags"
-    return "" if run.get("undoable") else "none of its tags are left to remove"
+    return "" if run.undoable else "none of its tags are left to remove"
 
 
 @about_record
-def _is_earlier_version(_: ActionContext, version: Record) -> str:
-    return "this is the current version" if version.get("current") else ""
+def _is_earlier_version(_: ActionContext, version: "TagVersion") -> str:
+    return "this is the current version" if version.current else ""
 
 
 _can_manage = all_of(
@@ -96,9 +100,8 @@ def set_line(tags: Mapping[str, str]) -> str:
 
 
 def _add_line(context: ActionContext) -> str:
-    record = context.fields
-    tag = f"{record['key']}={record.get('value', '')}" if "key" in record else "KEY=VALUE"
-    return line(*TAGS, "set", "--merge", "--tag", tag)
+    tag: TagRow | None = context.record
+    return line(*TAGS, "set", "--merge", "--tag", f"{tag.key}={tag.value}" if tag is not None else "KEY=VALUE")
 
 
 def _save_line(context: ActionContext) -> str:
@@ -106,17 +109,20 @@ def _save_line(context: ActionContext) -> str:
 
 
 def _remove_line(context: ActionContext) -> str:
-    if context.draft is None or context.record is None:
+    tag: TagRow | None = context.record
+    if context.draft is None or tag is None:
         return ""
-    return set_line({key: value for key, value in context.draft.tags.items() if key != context.record.get("key")})
+    return set_line({key: value for key, value in context.draft.tags.items() if key != tag.key})
 
 
 def _put_back_line(context: ActionContext) -> str:
-    return line(*TAGS, "undo", "--version", str(context.fields.get("version", "")))
+    version: TagVersion | None = context.record
+    return line(*TAGS, "undo", "--version", str(version.version) if version is not None else "")
 
 
 def _undo_run_line(context: ActionContext) -> str:
-    return line(*TAGS, "undo", str(context.fields.get("runId", "")))
+    run: ApplyRun | None = context.record
+    return line(*TAGS, "undo", run.run_id if run is not None else "")
 
 
 def _apply_line(_: ActionContext) -> str:

@@ -2,38 +2,44 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from client.tables.columns import Column, Record, person_text, time_text
+from client.operations import FINAL
+from client.tables.columns import Column, Kind, Record, fields, id_column, person_text, time_text
 from client.tables.default_tags import RUN, tags_text
 from client.texts import apply
 from tui.default_tags import apply_screen
 from tui.default_tags.apply_text import (
     PREVIEW,
     TONES,
-    UNTOUCHED,
-    UNTOUCHED_TONES,
+    TYPE,
     Summary,
+    TypeRow,
     preview_lines,
-    resource_text,
-    type_rows,
-    untouched_rows,
+    preview_rows,
+    reasons_text,
 )
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
-from tui.state.list_store import RUNS, RecordList
+from tui.state.jobs import RUNS
+from tui.state.list_store import RecordList
 from tui.state.refresh import Change, Topic
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
+if TYPE_CHECKING:
+    from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
+    from client.models.default_tags import Untouched as UntouchedResource
 
-class ApplyPreview(ChildListScreen[Record]):
+
+class ApplyPreview(ChildListScreen[TypeRow]):
     """Not refreshed automatically, because the platform examines every resource for it."""
 
     NAME = "apply-preview"
@@ -59,12 +65,13 @@ class ApplyPreview(ChildListScreen[Record]):
         return self.workspace.tag_drafts.of(self.tenant_id)
 
     @property
-    def result(self) -> Mapping[str, Any]:
-        """Result of the preview, in the form of an apply result; empty if it is not loaded."""
-        return self.rows.records[0] if self.rows.records and not self.unavailable_reason() else {}
+    def result(self) -> "ApplyResult | None":
+        """Result of the preview, in the form of an apply result; None if it is not loaded."""
+        rows: RecordList[Any] = self.rows
+        return next(iter(rows.records), None) if not self.unavailable_reason() else None
 
-    def records(self) -> Sequence[Record]:
-        return type_rows({"status": "completed", "result": self.result})
+    def records(self) -> Sequence[TypeRow]:
+        return preview_rows(self.result) if self.result is not None else ()
 
     def freshness_text(self) -> str:
         return "counting" if self.rows.state == "reading" else super().freshness_text()
@@ -82,27 +89,27 @@ class ApplyPreview(ChildListScreen[Record]):
 
     def _lines(self, cells: int) -> list[Content]:
         result = self.result
-        if not result:
+        if result is None:
             return []
         of = "the unsaved draft" if self.subject is not None and self.subject.id else "the stored tags"
         return preview_lines(result, of, cells)
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        kind, result = str(record["resourceType"]), self.result
+    def detail(self, record: TypeRow) -> tuple[str, Sequence[Section]]:
+        kind, counts, result = record.resource_type, record.counts, self.result
         facts = [
-            ("Would change", f"{record.get('updated', 0):,}"),
-            ("Unchanged", f"{record.get('unchanged', 0):,}"),
-            ("Skipped", f"{record.get('skipped', 0):,}"),
-            ("Failing", f"{record.get('failed', 0):,}"),
-            ("Examined", f"{record.get('examined', 0):,}"),
+            ("Would change", f"{counts.updated:,}"),
+            ("Unchanged", f"{counts.unchanged:,}"),
+            ("Skipped", f"{counts.skipped:,}"),
+            ("Failing", f"{counts.failed:,}"),
+            ("Examined", f"{counts.examined:,}"),
         ]
-        lacking = result.get("affected", {}).get(kind, {})
-        keys = [(key, f"{number:,}") for key, number in lacking.items() if number]
+        if result is None:
+            return kind, [("", facts)]
+        keys = [(key, f"{number:,}") for key, number in result.affected.get(kind, {}).items() if number]
         sections: list[Section] = [("", facts), ("Resources that miss the key", keys or [("", "none")])]
-        for member, title in (("skipped", "Skipped because"), ("failures", "Failing because")):
-            items = [item for item in result.get(member) or () if item.get("resourceType") == kind]
-            if items:
-                sections.append((title, [("", apply.reasons_counted(items))]))
+        for title, resources in (("Skipped because", result.skipped), ("Failing because", result.failures)):
+            if reasons := reasons_text(resources, kind):
+                sections.append((title, [("", reasons)]))
         return kind, sections
 
     # Actions
@@ -119,7 +126,7 @@ class ApplyPreview(ChildListScreen[Record]):
 STATES = {"completed": "good", "failed": "bad", "cancelled": "bad", "running": "warning", "pending": "warning"}
 
 
-class ApplyRuns(ChildListScreen[Record]):
+class ApplyRuns(ChildListScreen["ApplyRun"]):
     """At most ten runs: the platform does not remember the changes of older ones."""
 
     NAME = "apply-runs"
@@ -147,30 +154,30 @@ class ApplyRuns(ChildListScreen[Record]):
             "startedBy": lambda record: "dim",
         }
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        counts = record.get("summary") or {}
-        first = "Lost tags" if record.get("kind") == "undo" else "Updated"
-        names = {"updated": first, **{name: name.capitalize() for name in ("unchanged", "skipped", "failed")}}
+    def detail(self, record: "ApplyRun") -> tuple[str, Sequence[Section]]:
+        counts = record.summary
         facts = [
-            ("Status", str(record.get("status", ""))),
-            ("Started", time_text(record.get("startedAt"))),
-            ("By", person_text(record.get("startedBy")) or "—"),
-            ("Duration", apply.elapsed(record) or "—"),
+            ("Status", record.status),
+            ("Started", time_text(record.started_at)),
+            ("By", person_text(record.started_by) or "—"),
+            ("Duration", apply.elapsed(record.wire()) or "—"),
         ]
-        tags = record.get("appliedTags") or {}
+        names = ("Lost tags" if record.kind == "undo" else "Updated", "Unchanged", "Skipped", "Failed")
+        numbers = (counts.updated, counts.unchanged, counts.skipped, counts.failed) if counts is not None else (0,) * 4
+        tags = record.applied_tags
         sections: list[Section] = [
             ("", facts),
-            ("", [(names[name], f"{counts.get(name, 0):,}") for name in names]),
+            ("", [(name, f"{number:,}") for name, number in zip(names, numbers, strict=True)]),
             ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", tags_text(tags))]),
         ]
-        if record.get("undoneBy"):
-            sections.append(("Undone by", [("", str(record["undoneBy"]))]))
-        if record.get("undoes"):
-            sections.append(("Undoes", [("", str(record["undoes"]))]))
-        return kind_text(record).capitalize(), [*sections, ("Id", [("", str(record["runId"]))])]
+        if record.undone_by:
+            sections.append(("Undone by", [("", record.undone_by)]))
+        if record.undoes:
+            sections.append(("Undoes", [("", record.undoes)]))
+        return kind_text(record.wire()).capitalize(), [*sections, ("Id", [("", record.run_id)])]
 
     def do_open(self, run_id: str = "") -> None:
-        chosen_id = run_id or str((self.record or {}).get("runId", ""))
+        chosen_id = run_id or (self.record.run_id if self.record is not None else "")
         if chosen_id:
             apply_screen.show(self, chosen_id)
 
@@ -184,7 +191,63 @@ def kind_text(record: Record) -> str:
     return f"{record.get('kind', 'apply')}{', undone' if record.get('undoneBy') else ''}"
 
 
-class Untouched(ChildListScreen[Record]):
+@dataclass(frozen=True)
+class UntouchedRow:
+    """A resource that failed or was skipped."""
+
+    resource: "UntouchedResource"
+    outcome: str
+    """`failed` or `skipped`."""
+    number: int
+    """Its position among the resources of this outcome: an id is not unique."""
+
+    def wire(self) -> Record:
+        """Return the JSON object, which the columns read."""
+        return {**self.resource.wire(), "what": self.outcome, "key": f"{self.outcome} {self.number}"}
+
+
+def untouched_rows(result: "ApplyResult | None") -> list[UntouchedRow]:
+    """Return failures, then skips; none without a result."""
+    outcomes = (("failed", result.failures), ("skipped", result.skipped)) if result is not None else ()
+    return [UntouchedRow(one, outcome, number) for outcome, items in outcomes for number, one in enumerate(items)]
+
+
+def resource_text(record: Record) -> str:
+    """Return the name or id of a resource. The failure of a whole type has no resource id."""
+    if not record.get("resourceId"):
+        return "(the whole type)"
+    return str(record.get("resourceName") or record["resourceId"])
+
+
+OUTCOME_SIGNS = {"failed": "×", "skipped": "–"}
+_OUTCOME = Column("what", "Outcome", cell=lambda record: f"{record.get('what')}")
+_UNTOUCHED = (
+    Column("what", "", cell=lambda record: f"{OUTCOME_SIGNS.get(str(record.get('what')), ' ')}"),
+    TYPE,
+    Column("resourceName", "Resource", cell=resource_text),
+    Column("reason", "Why", cell=lambda record: apply.short_reason(record.get("reason", ""))),
+    id_column("resourceId", "ID", wide=True),
+)
+UNTOUCHED = Kind(
+    "resource",
+    "resources",
+    "key",
+    _UNTOUCHED,
+    {
+        **fields(_UNTOUCHED, type="resourceType", name="resourceName", why="reason", id="resourceId"),
+        "what": _OUTCOME,
+        "reason": Column("reason", "Reason"),
+    },
+    "resourceName",
+)
+UNTOUCHED_TONES: Tones = {
+    "what": lambda record: "bad" if record.get("what") == "failed" else "dim",
+    "reason": lambda record: "warning" if record.get("what") == "failed" else None,
+    "resourceId": lambda record: "dim",
+}
+
+
+class Untouched(ChildListScreen[UntouchedRow]):
     """The subject is a run id or, for a preview, `{"preview": SUBJECT}` as JSON with the subject of the preview."""
 
     NAME = "untouched"
@@ -215,41 +278,44 @@ class Untouched(ChildListScreen[Record]):
         return super().rows
 
     @property
-    def operation(self) -> Mapping[str, Any]:
-        """The run, or the preview in the form of a completed run; empty if it is not loaded."""
-        if self.unavailable_reason():
-            return {}
-        if self.previewed is not None:
-            return {"status": "completed", "result": self.rows.records[0]} if self.rows.records else {}
+    def operation(self) -> "ApplyOperation | None":
+        """The run; None if it is not loaded, and for a preview."""
+        if self.unavailable_reason() or self.previewed is not None:
+            return None
         live_run = self.workspace.applies.of(self.tenant_id)
         if live_run is not None and self.subject is not None and live_run.id == self.subject.id:
             return live_run.operation
-        return self.rows.records[0] if self.rows.records else {}
+        return next(iter(self.rows.records), None)
 
-    def records(self) -> Sequence[Record]:
-        return untouched_rows(apply.counts(self.operation))
+    @property
+    def result(self) -> "ApplyResult | None":
+        """The result of the run or preview; None if it is not loaded, and for a run without a result."""
+        if self.previewed is not None and not self.unavailable_reason():
+            return next(iter(self.rows.records), None)
+        return self.operation.result if self.operation is not None else None
+
+    def records(self) -> Sequence[UntouchedRow]:
+        return untouched_rows(self.result)
 
     def freshness_text(self) -> str:
         """Return the lengths of truncated lists. The numbers in the summary are complete."""
-        result, counts = apply.counts(self.operation), apply.summary(self.operation)
-        parts = []
-        for member, outcome in (("failures", "failed"), ("skipped", "skipped")):
-            if result.get(f"{member}Truncated"):
-                parts.append(f"the first {len(result.get(member) or ())} of {counts[outcome]:,} {outcome}")
+        result, parts = self.result, []
+        if result is not None and result.failures_truncated:
+            parts.append(f"the first {len(result.failures)} of {result.summary.failed:,} failed")
+        if result is not None and result.skipped_truncated:
+            parts.append(f"the first {len(result.skipped)} of {result.summary.skipped:,} skipped")
         return " · ".join(parts)
 
     def empty(self) -> str:
         operation = self.operation
-        if not operation:
-            return super().empty()
-        counts = apply.summary(operation)
-        if apply.is_open(operation):
+        if operation is not None and operation.status not in FINAL:
+            counts = apply.summary(operation.wire())
             counts_text = f"{counts['failed']:,} failed, {counts['skipped']:,} skipped"
             return f"Listed when the apply has finished; now {counts_text}."
-        return "No failures and no skips."
+        return super().empty() if operation is None and self.result is None else "No failures and no skips."
 
     def read(self, *, quiet: bool = False) -> None:
-        if not self.operation and self.previewed is None:
+        if self.operation is None and self.previewed is None:
             super().read(quiet=quiet)
 
     def changed(self, change: Change) -> None:
@@ -257,14 +323,25 @@ class Untouched(ChildListScreen[Record]):
         if change is Topic.APPLIES:
             self.show()
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        reason, text = str(record.get("reason", "")), apply.reason_text(record.get("reason", ""))
+    def detail(self, record: UntouchedRow) -> tuple[str, Sequence[Section]]:
+        resource = record.resource
+        reason, text = resource.reason, apply.reason_text(resource.reason)
         facts = [
-            ("Outcome", str(record["what"])),
-            ("Type", str(record.get("resourceType", ""))),
+            ("Outcome", record.outcome),
+            ("Type", resource.resource_type),
             ("Why", text if text == reason else f"{text} ({reason})"),
         ]
         if advice := apply.AGAIN.get(reason):
             facts.append(("Next", advice))
-        message: list[Section] = [("Message", [("", str(record["message"]))])] if record.get("message") else []
-        return resource_text(record), [("", facts), *message, ("Id", [("", str(record.get("resourceId") or "—"))])]
+        message: list[Section] = [("Message", [("", resource.message)])] if resource.message else []
+        return resource_text(record.wire()), [("", facts), *message, ("Id", [("", resource.resource_id or "—")])]
+
+    def copies(self) -> Mapping[str, str]:
+        """Copy the ids of the resources, and JSON without the key of the row."""
+        texts = dict(super().copies())
+        rows = self.table.selected_records
+        if rows:
+            plain = [{**row.resource.wire(), "what": row.outcome} for row in rows]
+            texts["id"] = "\n".join(row.resource.resource_id for row in rows)
+            texts["JSON"] = json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False)
+        return texts

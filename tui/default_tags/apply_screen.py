@@ -1,6 +1,6 @@
 """An apply of default tags: start or undo it after a confirmation, and follow its progress and results by type."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
@@ -11,18 +11,28 @@ from textual.timer import Timer
 from client.api import default_tags
 from client.api.default_tags import IN_PROGRESS
 from client.errors import Exit, FrostError
-from client.operations import is_undo
-from client.tables.columns import Record
+from client.operations import FINAL, is_undo
 from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply as texts_apply
 from client.texts.effects import counted
-from tui.default_tags.apply_text import APPLY, LEGEND, TONES, Summary, failing_resources, progress_lines, type_rows
+from tui.default_tags.apply_text import (
+    APPLY,
+    LEGEND,
+    TONES,
+    Summary,
+    TypeRow,
+    failing_resources,
+    progress_lines,
+    reasons_text,
+    type_rows,
+)
 from tui.default_tags.dialogs import ListingConfirm
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
-from tui.state.list_store import RUNS, RecordList
+from tui.state.jobs import RUNS
+from tui.state.list_store import RecordList
 from tui.state.refresh import Change, ListChanged, Topic
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
@@ -30,6 +40,7 @@ from tui.widgets.picker import Entry, Menu
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
     from tui.shell.remote_list_screen import RemoteListScreen
 
 LONGEST_TAGS = 300
@@ -41,16 +52,16 @@ async def apply(screen: "RemoteListScreen[Any]") -> None:
     if workspace.applies.goes_on(tenant_id):
         await offer_running_apply(screen)
         return
-    result = (await workspace.ask(default_tags.preview(tenant_id))).wire()
-    counts = texts_apply.summary({"result": result})
-    if not counts["updated"] and not counts["failed"]:
-        screen.frame.toast(f"No default tags are missing: {counts['examined']:,} resources examined, none would change")
+    result = await workspace.ask(default_tags.preview(tenant_id))
+    counts = result.summary
+    if not counts.updated and not counts.failed:
+        screen.frame.toast(f"No default tags are missing: {counts.examined:,} resources examined, none would change")
         return
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
-        ("Adds", cut(tags_text(result.get("appliedTags")), LONGEST_TAGS)),
-        ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, only missing keys"),
-        ("Unchanged", not_changed_text({"result": result})),
+        ("Adds", cut(tags_text(result.applied_tags), LONGEST_TAGS)),
+        ("To", f"{counts.updated:,} of {counts.examined:,} resources, only missing keys"),
+        ("Unchanged", not_changed_text(result)),
         ("Effect", "only adds tags: changes no value, removes no tag; continues if you close the screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
@@ -58,19 +69,19 @@ async def apply(screen: "RemoteListScreen[Any]") -> None:
         await _start(screen, workspace.applies.start(tenant_id), "applying default tags")
 
 
-async def undo(screen: "RemoteListScreen[Any]", run: Record) -> None:
+async def undo(screen: "RemoteListScreen[Any]", run: "ApplyRun") -> None:
     """Confirm the undo of a run with a preview, start it and show it."""
-    workspace, tenant_id, run_id = screen.workspace, screen.tenant_id, str(run["runId"])
+    workspace, tenant_id, run_id = screen.workspace, screen.tenant_id, run.run_id
     if workspace.applies.goes_on(tenant_id):
         await offer_running_apply(screen, own=False)
         return
-    result = (await workspace.ask(default_tags.undo_preview(tenant_id, run_id))).wire()
-    counts = texts_apply.summary({"result": result})
+    result = await workspace.ask(default_tags.undo_preview(tenant_id, run_id))
+    counts = result.summary
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
-        ("Removes", cut(tags_text(run.get("appliedTags")), LONGEST_TAGS)),
-        ("From", f"{counts['updated']:,} resources, only keys that this run added and that have not changed since"),
-        ("Unchanged", f"{counts['skipped']:,} skipped, {counts['failed']:,} failing"),
+        ("Removes", cut(tags_text(run.applied_tags), LONGEST_TAGS)),
+        ("From", f"{counts.updated:,} resources, only keys that this run added and that have not changed since"),
+        ("Unchanged", f"{counts.skipped:,} skipped, {counts.failed:,} failing"),
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Undo run", wrap=False)
     if await screen.app.push_screen_wait(dialog):
@@ -81,7 +92,7 @@ async def offer_running_apply(screen: "RemoteListScreen[Any]", *, own: bool = Tr
     """Offer to follow the open run and, if `own`, to start another apply after it."""
     applies, tenant_id = screen.workspace.applies, screen.tenant_id
     run = applies.of(tenant_id)
-    far = f"{run.operation.get('progress') or 0:.0f} % done" if run is not None else "just started"
+    far = f"{run.operation.progress:.0f} % done" if run is not None else "just started"
     entries = [Entry("follow", "Show progress", "f", f"Does not start your apply; {far}")]
     if own:
         note = "If frost is still open; applies the default tags of that time"
@@ -108,8 +119,10 @@ async def _start(screen: "RemoteListScreen[Any]", request: Any, lasting: str) ->
         await request
     except FrostError as error:
         if error.code == IN_PROGRESS and error.run_id:
-            run = {"runId": error.run_id, "operationId": error.operation_id}
-            screen.workspace.applies.follow(tenant_id, error.run_id, run)
+            from client.models.default_tags import ApplyStarted
+
+            other = ApplyStarted(operation_id=error.operation_id, run_id=error.run_id)
+            screen.workspace.applies.follow(tenant_id, other.operation)
             await offer_running_apply(screen)
         else:
             screen.frame.toast(f"{error.message}\n{_next_step(error)}", "error")
@@ -125,16 +138,16 @@ def _next_step(error: FrostError) -> str:
     return texts_apply.next_step(error.code, texts_apply.STARTING, error.hint)
 
 
-def not_changed_text(operation: Mapping[str, Any]) -> str:
+def not_changed_text(result: "ApplyResult") -> str:
     """Return the numbers of resources that an apply would not change."""
-    counts, failed = texts_apply.summary(operation), failing_resources(operation)
-    text = f"{counts['unchanged']:,} complete, {counts['skipped']:,} skipped"
+    counts, failed = result.summary, failing_resources(result)
+    text = f"{counts.unchanged:,} complete, {counts.skipped:,} skipped"
     return text + (f", {counted(failed, 'failure', 'failures')} expected" if failed else "")
 
 
-def _lines(result: Mapping[str, Any], would: str) -> list[Content]:
+def _lines(result: "ApplyResult", would: str) -> list[Content]:
     """Return a line for each type with changes, skips or failures."""
-    types = texts_apply.preview_by_type(result, would)
+    types = texts_apply.preview_by_type(result.wire(), would)
     longest = max((len(one.name) for one in types), default=0)
     lines = []
     for one in types:
@@ -147,7 +160,7 @@ TICK_SECONDS = 1.0
 """Repaint interval of the elapsed time of an open run."""
 
 
-class Apply(ChildListScreen[Record]):
+class Apply(ChildListScreen[TypeRow]):
     """The newest run of the tenant, or the run of the subject."""
 
     NAME = "apply"
@@ -181,7 +194,7 @@ class Apply(ChildListScreen[Record]):
         return self.workspace.tag_drafts.of(self.tenant_id)
 
     @property
-    def runs(self) -> RecordList[Any]:
+    def runs(self) -> "RecordList[ApplyRun]":
         return self.workspace.collections.rows(RUNS, self.tenant_id)
 
     @property
@@ -191,21 +204,21 @@ class Apply(ChildListScreen[Record]):
             return self.subject.id
         if (live_run := self.workspace.applies.of(self.tenant_id)) is not None:
             return live_run.id
-        return str(self.runs.records[0]["runId"]) if self.runs.records else ""
+        return self.runs.records[0].run_id if self.runs.records else ""
 
     @property
     def rows(self) -> RecordList[Any]:
         return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.run_id)
 
     @property
-    def operation(self) -> Mapping[str, Any] | None:
+    def operation(self) -> "ApplyOperation | None":
         """The run as last read, by the run tracker or by this screen."""
         live_run = self.workspace.applies.of(self.tenant_id)
         if live_run is not None and live_run.id == self.run_id:
             return live_run.operation
         return self.rows.records[0] if self.rows.records else None
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> Sequence[TypeRow]:
         operation = self.operation
         return type_rows(operation) if operation is not None and not self.unavailable_reason() else ()
 
@@ -247,7 +260,7 @@ class Apply(ChildListScreen[Record]):
         self.query_one(Summary).show(self._lines)
         operation, live_run = self.operation, self.workspace.applies.of(self.tenant_id)
         lost = live_run is not None and bool(live_run.lost)
-        going = self.display and operation is not None and texts_apply.is_open(operation) and not lost
+        going = self.display and operation is not None and operation.status not in FINAL and not lost
         if self._ticking is not None:
             self._ticking.resume() if going else self._ticking.pause()
 
@@ -255,31 +268,30 @@ class Apply(ChildListScreen[Record]):
         operation = self.operation
         if operation is None or self.unavailable_reason():
             return []
-        entry = next((run for run in self.runs.records if run["runId"] == self.run_id), None)
+        entry = next((run for run in self.runs.records if run.run_id == self.run_id), None)
         live_run = self.workspace.applies.of(self.tenant_id)
         lost = live_run.lost if live_run is not None and live_run.id == self.run_id else ""
         key = self.frame.keys.label("apply.afterwards")
         return progress_lines(
-            operation, cells, entry or {}, lost=lost, waits=self.workspace.applies.waits(self.tenant_id), key=key
+            operation, cells, entry, lost=lost, waits=self.workspace.applies.waits(self.tenant_id), key=key
         )
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        operation = self.operation or {}
-        first = "Lost tags" if is_undo(operation) else "Updated"
+    def detail(self, record: TypeRow) -> tuple[str, Sequence[Section]]:
+        operation, counts = self.operation, record.counts
+        first = "Lost tags" if operation is not None and is_undo(operation.wire()) else "Updated"
         facts = [
-            (first, f"{record.get('updated', 0):,}"),
-            ("Unchanged", f"{record.get('unchanged', 0):,}"),
-            ("Skipped", f"{record.get('skipped', 0):,}"),
-            ("Failed", f"{record.get('failed', 0):,}"),
-            ("Examined", f"{record.get('examined', 0):,}" + _of(record)),
+            (first, f"{counts.updated:,}"),
+            ("Unchanged", f"{counts.unchanged:,}"),
+            ("Skipped", f"{counts.skipped:,}"),
+            ("Failed", f"{counts.failed:,}"),
+            ("Examined", f"{counts.examined:,}" + _of(record)),
         ]
-        sections: list[Section] = [("", [("Status", str(record["state"]))]), ("", facts)]
-        result = texts_apply.counts(operation)
-        for member, title in (("failures", "Failed because"), ("skipped", "Skipped because")):
-            items = [item for item in result.get(member) or () if item.get("resourceType") == record["resourceType"]]
-            if items:
-                sections.append((title, [("", texts_apply.reasons_counted(items))]))
-        return str(record["resourceType"]), [*sections, ("Bar", LEGEND)]
+        sections: list[Section] = [("", [("Status", record.state)]), ("", facts)]
+        if operation is not None and (result := operation.result) is not None:
+            for title, resources in (("Failed because", result.failures), ("Skipped because", result.skipped)):
+                if reasons := reasons_text(resources, record.resource_type):
+                    sections.append((title, [("", reasons)]))
+        return record.resource_type, [*sections, ("Bar", LEGEND)]
 
     # Actions
 
@@ -287,7 +299,7 @@ class Apply(ChildListScreen[Record]):
         if self.run_id:
             assert self.subject is not None
             # The filter matches substrings, so exclude the other types that contain this one.
-            longer = [str(row["resourceType"]) for row in self.records() if kind and kind in str(row["resourceType"])]
+            longer = [row.resource_type for row in self.records() if kind and kind in row.resource_type]
             filter_line = " ".join([f"type:{kind}", *(f"!type:{one}" for one in longer if one != kind)]) if kind else ""
             self.post_message(
                 Navigate("untouched", Subject(self.tenant_id, self.run_id, self.subject.name), filter_line)
@@ -308,6 +320,5 @@ class Apply(ChildListScreen[Record]):
         self.post_message(Navigate("apply-runs", Subject(self.tenant_id, "", self.subject.name)))
 
 
-def _of(record: Record) -> str:
-    total = record.get("total")
-    return f" of {total:,}" if isinstance(total, int) and record.get("state") == "running" else ""
+def _of(row: TypeRow) -> str:
+    return f" of {row.total:,}" if row.total is not None and row.state == "running" else ""

@@ -4,19 +4,23 @@ Each part of a bar has its own sign, so that it is readable without colour.
 """
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
-from client.operations import is_undo
-from client.tables.columns import UNKNOWN, Column, Kind, Record, fields, id_column, person_text, time_text
+from client.operations import FINAL, is_undo
+from client.tables.columns import UNKNOWN, Column, Kind, Record, fields, person_text, time_text
 from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply
 from tui.widgets.record_table import Tones
+
+if TYPE_CHECKING:
+    from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun, Counts, Untouched
 
 Build = Callable[[int], Sequence[Content]]
 """Returns the lines for a width in cells."""
@@ -78,9 +82,9 @@ STATES = {
 
 
 def progress_lines(
-    operation: Mapping[str, Any],
+    operation: "ApplyOperation",
     cells: int,
-    entry: Mapping[str, Any],
+    entry: "ApplyRun | None" = None,
     *,
     lost: str = "",
     waits: bool = False,
@@ -91,29 +95,33 @@ def progress_lines(
     Args:
         operation: The run as last read.
         cells: Maximum width of a line.
-        entry: The entry of the run in the list of runs, with its starter.
+        entry: The entry of the run in the list of runs, with its starter; None if it is not listed.
         lost: Reason why an open run is no longer followed; empty while it is.
         waits: Whether another apply starts after this run.
         key: Label of the key that changes `waits`.
     """
     lines = [_headline(operation, cells), *_counts(operation, cells)]
-    if unlisted := apply.unlisted_text(operation):
+    if unlisted := apply.unlisted_text(operation.wire()):
         lines += wrapped(f"! {unlisted}", cells, "$text-error")
-    result = apply.counts(operation)
-    tags = result.get("appliedTags") or entry.get("appliedTags")
-    if tags:
-        lines += wrapped(cut(tags_text(tags), LONGEST_TAGS), cells, "$text-muted")
-    if starter := person_text(entry.get("startedBy")):
-        lines += wrapped(f"started by {starter} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
+    applied = [one.applied_tags for one in (operation.result, entry) if one is not None and one.applied_tags]
+    if applied:
+        lines += wrapped(cut(tags_text(applied[0]), LONGEST_TAGS), cells, "$text-muted")
+    if entry is not None and (starter := person_text(entry.started_by)):
+        lines += wrapped(f"started by {starter} {time_text(operation.created_at)}", cells, "$text-muted")
     return lines + _remarks(operation, cells, lost, waits, key)
 
 
-def failing_resources(operation: Mapping[str, Any]) -> int:
+def failing_resources(result: "ApplyResult") -> int:
     """Return the number of failing resources. Each type that could not be listed is one failure, but no resource."""
-    return apply.summary(operation)["failed"] - len(apply.unlisted_types(operation))
+    return result.summary.failed - len(apply.unlisted_types({"result": result.wire()}))
 
 
-def preview_lines(result: Mapping[str, Any], of: str, cells: int) -> list[Content]:
+def reasons_text(resources: "Sequence[Untouched]", resource_type: str = "") -> str:
+    """Count the reasons of failures or skips, of one resource type if it is given."""
+    return apply.reasons_counted(one.wire() for one in resources if resource_type in ("", one.resource_type))
+
+
+def preview_lines(result: "ApplyResult", of: str, cells: int) -> list[Content]:
     """Return the summary lines of a preview.
 
     Args:
@@ -121,43 +129,44 @@ def preview_lines(result: Mapping[str, Any], of: str, cells: int) -> list[Conten
         of: The tags, as `the stored tags`.
         cells: Maximum width of a line.
     """
-    operation = {"result": result}
-    counts = apply.summary(operation)
-    changes = f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
-    lines = wrapped(f"{changes} · {failing_resources(operation):,} failing", cells)
-    lines += wrapped(f"of {counts['examined']:,} resources, for {of}", cells)
-    if unlisted := apply.unlisted_text(operation):
+    counts = result.summary
+    changes = f"{counts.updated:,} would change · {counts.unchanged:,} unchanged · {counts.skipped:,} skipped"
+    lines = wrapped(f"{changes} · {failing_resources(result):,} failing", cells)
+    lines += wrapped(f"of {counts.examined:,} resources, for {of}", cells)
+    if unlisted := apply.unlisted_text({"result": result.wire()}):
         lines += wrapped(f"! {unlisted}", cells, "$text-error")
     lines += wrapped(f"Missing:  {_lacking_text(result)}", cells, "$text-muted", "          ")
-    for member, title in (("skipped", "Skipped"), ("failures", "Failing")):
-        if reasons := apply.reasons_counted(result.get(member) or ()):
-            first = "  (of the first 200)" if result.get(f"{member}Truncated") else ""
+    for title, resources, truncated in (
+        ("Skipped", result.skipped, result.skipped_truncated),
+        ("Failing", result.failures, result.failures_truncated),
+    ):
+        if reasons := reasons_text(resources):
+            first = "  (of the first 200)" if truncated else ""
             lines += wrapped(f"{title}:  {reasons}{first}", cells, "$text-muted", "          ")
     return lines
 
 
-def _lacking_text(result: Mapping[str, Any]) -> str:
+def _lacking_text(result: "ApplyResult") -> str:
     """Return how many resources lack each key, over all types."""
-    applied = result.get("appliedTags") or {}
-    totals = dict.fromkeys(sorted(applied), 0)
-    for lacking in (result.get("affected") or {}).values():
+    totals = dict.fromkeys(sorted(result.applied_tags), 0)
+    for lacking in result.affected.values():
         for key, number in lacking.items():
             totals[key] = totals.get(key, 0) + number
     return ", ".join(f"{safe(key)} {number:,}" for key, number in totals.items()) or tags_text({})
 
 
-def _headline(operation: Mapping[str, Any], cells: int) -> Content:
+def _headline(operation: "ApplyOperation", cells: int) -> Content:
     """Return the line with state, bar, percent, time and, if there is room, the step."""
-    status, running = str(operation.get("status") or "pending"), apply.is_open(operation)
+    status, running = operation.status or "pending", operation.status not in FINAL
     sign, tone = STATES.get(status, (" ", "$foreground"))
-    if status == "completed" and not operation.get("result"):
+    if status == "completed" and operation.result is None:
         sign, tone, status = "!", "$text-error", "ended"
-    undo = is_undo(operation)
+    undo, elapsed = is_undo(operation.wire()), apply.elapsed(operation.wire())
     names = {"running": "undoing" if undo else "applying", "completed": "undone" if undo else "applied"}
     head = Content.assemble((f"{sign} ", tone), (safe(names.get(status, status)), "bold"))
-    percent = float(operation.get("progress") or 0)
-    tail = f"{percent:3.0f}%  {apply.elapsed(operation)}" if running else apply.elapsed(operation)
-    step = safe(operation.get("currentStep") or "") if running else ""
+    percent = operation.progress
+    tail = f"{percent:3.0f}%  {elapsed}" if running else elapsed
+    step = safe(operation.current_step or "") if running else ""
     if not running:
         return head + Content.styled(f"  in {tail}" if tail else "", "$text-muted")
     # The width does not depend on the step or the elapsed time, so that the bar does not jump.
@@ -174,11 +183,11 @@ def filled(share: float, width: int) -> str:
     return ("█" * whole + (HALVES[rest] if rest else "")).ljust(width)
 
 
-def _counts(operation: Mapping[str, Any], cells: int) -> list[Content]:
+def _counts(operation: "ApplyOperation", cells: int) -> list[Content]:
     """Return the counts in one line, or in more if they are wider than `cells`."""
-    counts = apply.summary(operation)
+    counts = apply.summary(operation.wire())
     tones = {"updated": "$text-success", "skipped": "$text-warning", "failed": "$text-error"}
-    names = {"updated": "lost tags"} if is_undo(operation) else {}
+    names = {"updated": "lost tags"} if is_undo(operation.wire()) else {}
     lines = [Content("")]
     for name in apply.COUNTED:
         tone = tones.get(name, "$text-muted") if counts[name] else "$text-muted"
@@ -196,13 +205,13 @@ def _append(lines: list[Content], part: Content, between: str, cells: int) -> No
         lines.append(part)
 
 
-def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, key: str) -> list[Content]:
+def _remarks(operation: "ApplyOperation", cells: int, lost: str, waits: bool, key: str) -> list[Content]:
     lines: list[Content] = []
-    running = apply.is_open(operation)
+    running = operation.status not in FINAL
     if lost and running:
         warning = f"! No response: {lost}. This is the last known state; the apply continues on the platform."
         lines += wrapped(warning, cells, "$text-error")
-    elif operation.get("stalled") and running:
+    elif operation.stalled and running:
         lines += wrapped("! No progress for a minute; the platform will resume the apply.", cells, "$text-warning")
     if waits:
         lines += wrapped(
@@ -210,11 +219,11 @@ def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, k
         )
     if running:
         return lines
-    if operation.get("status") != "completed":
-        code = f" [{operation['errorCode']}]" if operation.get("errorCode") else ""
-        lines += wrapped(f"! {operation.get('error') or 'no reason given'}{code}", cells, "$text-error")
-        lines += wrapped(apply.failure_hint(operation), cells)
-    elif not operation.get("result"):
+    if operation.status != "completed":
+        code = f" [{operation.error_code}]" if operation.error_code else ""
+        lines += wrapped(f"! {operation.error or 'no reason given'}{code}", cells, "$text-error")
+        lines += wrapped(apply.failure_hint(operation.wire()), cells)
+    elif operation.result is None:
         lines += wrapped(f"! {apply.NO_RESULT}", cells, "$text-error")
     return lines
 
@@ -258,26 +267,51 @@ def _parts(numbers: Sequence[int], room: int) -> list[int]:
     return cells
 
 
-def type_rows(operation: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the types of a run with results and state (done, running, pending), in the order of the response.
+@dataclass(frozen=True)
+class TypeRow:
+    """The numbers of a run or a preview for one resource type."""
+
+    resource_type: str
+    counts: "Counts"
+    state: str = "done"
+    """`done`, `running` or `pending`."""
+    total: int | None = None
+    """Number of resources to examine; None if unknown."""
+
+    def wire(self) -> Record:
+        """Return the JSON object, which the columns read."""
+        return {"resourceType": self.resource_type, **self.counts.wire(), "state": self.state, "total": self.total}
+
+
+def type_rows(operation: "ApplyOperation") -> list[TypeRow]:
+    """Return the types of a run with results and state, in the order of the response.
 
     If the response is not in the order of the run, a type is done once resources of it were examined.
     """
-    counts = apply.counts(operation)
-    by_type = counts.get("byType")
-    rows = (
-        [{"resourceType": name, **numbers} for name, numbers in by_type.items()] if isinstance(by_type, Mapping) else []
-    )
-    totals = counts.get("totals")
-    at = apply.parse_step(operation.get("currentStep"))
-    over = not apply.is_open(operation)
-    here = next((index for index, row in enumerate(rows) if at is not None and row["resourceType"] == at[0]), -1)
+    by_type = operation.numbers.by_type if operation.numbers is not None else {}
+    totals = operation.counts.totals if operation.counts is not None and operation.result is None else {}
+    at = apply.parse_step(operation.current_step)
+    here = next((index for index, name in enumerate(by_type) if at is not None and name == at[0]), -1)
     ordered = at is not None and here + 1 == at[1]
-    for index, row in enumerate(rows):
-        passed = index < here if ordered else bool(row.get("examined"))
-        row["state"] = "done" if over else "running" if index == here else "done" if passed else "pending"
-        row["total"] = totals.get(row["resourceType"], 0) if isinstance(totals, Mapping) else None
-    return rows
+
+    def state(index: int, counts: "Counts") -> str:
+        passed = index < here if ordered else bool(counts.examined)
+        return "running" if index == here else "done" if passed else "pending"
+
+    return [
+        TypeRow(
+            name,
+            counts,
+            "done" if operation.status in FINAL else state(index, counts),
+            totals.get(name, 0) if totals else None,
+        )
+        for index, (name, counts) in enumerate(by_type.items())
+    ]
+
+
+def preview_rows(result: "ApplyResult") -> list[TypeRow]:
+    """Return the types of a preview, in the order of the response."""
+    return [TypeRow(name, counts) for name, counts in result.by_type.items()]
 
 
 def _number(key: str, title: str) -> Column:
@@ -290,10 +324,10 @@ def _number(key: str, title: str) -> Column:
     return Column(key, title, align="right", cell=text, sort=lambda record: record.get(key))
 
 
-_TYPE = Column("resourceType", "Type", whole=True)
+TYPE = Column("resourceType", "Type", whole=True)
 # Short titles keep every number visible at 80 columns. The summary and the details have the full words.
 _APPLY = (
-    _TYPE,
+    TYPE,
     Column("bar", "", cell=bar, sort=lambda record: record.get("examined")),
     _number("updated", "Updated"),
     _number("unchanged", "Unchanged"),
@@ -302,7 +336,7 @@ _APPLY = (
 )
 APPLY = Kind("type", "types", "resourceType", _APPLY, fields(_APPLY, type="resourceType"), "resourceType")
 _PREVIEW = (
-    _TYPE,
+    TYPE,
     _number("updated", "To change"),
     _number("unchanged", "Unchanged"),
     _number("skipped", "Skipped"),
@@ -322,51 +356,4 @@ TONES: Tones = {
     "unchanged": lambda record: "dim",
     "skipped": _some("skipped", "warning"),
     "failed": _some("failed", "bad"),
-}
-
-
-# --- skips and failures ----------------------------------------------------------------------------------------------
-
-
-def untouched_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return failures, then skips, each with its outcome as `what` and a unique `key`."""
-    rows: list[dict[str, Any]] = []
-    for member, outcome in (("failures", "failed"), ("skipped", "skipped")):
-        for index, item in enumerate(result.get(member) or ()):
-            rows.append({**item, "what": outcome, "key": f"{outcome} {index}"})
-    return rows
-
-
-def resource_text(record: Record) -> str:
-    """Return the name or id of a resource. The failure of a whole type has no resource id."""
-    if not record.get("resourceId"):
-        return "(the whole type)"
-    return str(record.get("resourceName") or record["resourceId"])
-
-
-OUTCOME_SIGNS = {"failed": "×", "skipped": "–"}
-_OUTCOME = Column("what", "Outcome", cell=lambda record: f"{record.get('what')}")
-_UNTOUCHED = (
-    Column("what", "", cell=lambda record: f"{OUTCOME_SIGNS.get(str(record.get('what')), ' ')}"),
-    _TYPE,
-    Column("resourceName", "Resource", cell=resource_text),
-    Column("reason", "Why", cell=lambda record: apply.short_reason(record.get("reason", ""))),
-    id_column("resourceId", "ID", wide=True),
-)
-UNTOUCHED = Kind(
-    "resource",
-    "resources",
-    "key",
-    _UNTOUCHED,
-    {
-        **fields(_UNTOUCHED, type="resourceType", name="resourceName", why="reason", id="resourceId"),
-        "what": _OUTCOME,
-        "reason": Column("reason", "Reason"),
-    },
-    "resourceName",
-)
-UNTOUCHED_TONES: Tones = {
-    "what": lambda record: "bad" if record.get("what") == "failed" else "dim",
-    "reason": lambda record: "warning" if record.get("what") == "failed" else None,
-    "resourceId": lambda record: "dim",
 }

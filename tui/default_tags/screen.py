@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,11 +17,15 @@ from tui.default_tags.dialogs import TagForm
 from tui.shell import keymap
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, Subject
+from tui.state.list_store import RecordList
 from tui.state.refresh import Change, ListChanged
-from tui.state.tag_draft import MARKS, TagDraft
+from tui.state.tag_draft import MARKS, StoredTags, TagDraft, TagRow
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 from tui.widgets.record_view import RecordView
+
+if TYPE_CHECKING:
+    from client.models.default_tags import ApplyResult, TagVersion
 
 
 def bytes_text(record: Record) -> str:
@@ -67,7 +71,7 @@ TONES: Tones = {
 }
 
 
-class DefaultTags(RemoteListScreen[Record]):
+class DefaultTags(RemoteListScreen[TagRow]):
     """Rows are the tags of the draft, including removed ones."""
 
     NAME = "default-tags"
@@ -88,10 +92,16 @@ class DefaultTags(RemoteListScreen[Record]):
     def draft(self) -> TagDraft | None:
         return self.workspace.tag_drafts.of(self.tenant_id)
 
+    @property
+    def stored(self) -> StoredTags | None:
+        """The stored set; None until it is loaded."""
+        rows: RecordList[Any] = self.rows
+        return next(iter(rows.records), None)
+
     def tones(self) -> Tones:
         return TONES
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> Sequence[TagRow]:
         draft = self.draft
         return draft.rows() if draft is not None and not self.unavailable_reason() else ()
 
@@ -113,7 +123,7 @@ class DefaultTags(RemoteListScreen[Record]):
         if only in ("", "tag versions") and self.record is None and not self.unavailable_reason():
             self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
 
-    def related_key(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: TagRow) -> str:
         return ""
 
     def changed(self, change: Change) -> None:
@@ -123,10 +133,10 @@ class DefaultTags(RemoteListScreen[Record]):
 
     def _update_draft(self) -> None:
         """Create the draft from the stored set, restore it from disk, or update its base."""
-        if self.unavailable_reason() or not self.rows.records:
+        stored = self.stored
+        if self.unavailable_reason() or stored is None:
             return
-        stored = self.rows.records[0]
-        saved_at = self.workspace.tag_drafts.follow(self.tenant_id, stored["tags"], stored["version"])
+        saved_at = self.workspace.tag_drafts.follow(self.tenant_id, stored.tags, stored.version)
         if saved_at:
             key = self.frame.keys.label("default-tags.discard")
             self.frame.toast(f"Draft of {time_text(saved_at)} restored · {key} to discard")
@@ -144,7 +154,7 @@ class DefaultTags(RemoteListScreen[Record]):
         if draft is None or self.unavailable_reason():
             return []
         label = self.frame.keys.label
-        stored = self.rows.records[0] if self.rows.records else {}
+        version = self.stored.version if self.stored is not None else None
         if not draft.dirty:
             return wrapped(self._stored_text(), cells, "$text-muted")
         keys = " · ".join(
@@ -153,9 +163,9 @@ class DefaultTags(RemoteListScreen[Record]):
         whole = [f"Not saved:  {draft.words} · {keys}"]
         parts = whole if len(whole[0]) <= cells else [f"Not saved:  {draft.words}", keys]
         lines = [line for part in parts for line in wrapped(part, cells, "$text-warning")]
-        if stored.get("version") != draft.version:
+        if version != draft.version:
             lines += wrapped(
-                f"! Version {stored.get('version')} was stored by another user; saving shows its changes",
+                f"! Version {version} was stored by another user; saving shows its changes",
                 cells,
                 "$text-error",
             )
@@ -164,44 +174,42 @@ class DefaultTags(RemoteListScreen[Record]):
         return lines
 
     def _stored_text(self) -> str:
-        newest = next(iter(self.related("tag versions", "").records), None)
+        newest: TagVersion | None = next(iter(self.related("tag versions", "").records), None)
         if newest is None:
             return "New resources get these tags. Existing resources get them when you apply."
-        author = person_text(newest.get("changedBy"))
-        return f"Version {newest['version']} of {time_text(newest.get('changedAt'))}" + (
-            f" by {author}" if author else ""
-        )
+        author = person_text(newest.changed_by)
+        return f"Version {newest.version} of {time_text(newest.changed_at)}" + (f" by {author}" if author else "")
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        key, value = str(record["key"]), str(record["value"])
+    def detail(self, record: TagRow) -> tuple[str, Sequence[Section]]:
+        key, value = record.key, record.value
         facts = [
             ("Value", value or "(empty)"),
             ("Key", f"{size(key)} of {KEY_BYTES} bytes"),
             ("Length", f"{size(value)} of {VALUE_BYTES} bytes"),
         ]
-        if record.get("mark"):
-            facts.append(("Draft", str(record["mark"])))
-        if record.get("was") is not None:
-            facts.append(("Stored", str(record["was"]) or "(empty)"))
-        if record.get("problem"):
-            facts.append(("Problem", str(record["problem"])))
+        if record.mark:
+            facts.append(("Draft", record.mark))
+        if record.was is not None:
+            facts.append(("Stored", record.was or "(empty)"))
+        if record.problem:
+            facts.append(("Problem", record.problem))
         return key, [("", facts), ("Missing the tag", self._lacking(key)), ("Effect", [("", GETS)])]
 
     def _lacking(self, key: str) -> list[tuple[str, str]]:
         """Return how many resources lack the key, by type, from the last preview."""
-        previews = self.workspace.collections.rows("apply preview", self.tenant_id, preview_of(self.draft)).records
-        if not previews:
+        rows = self.workspace.collections.rows("apply preview", self.tenant_id, preview_of(self.draft))
+        preview: ApplyResult | None = next(iter(rows.records), None)
+        if preview is None:
             return [("", f"{self.frame.keys.label('default-tags.preview')} to count affected resources")]
-        affected = previews[0].get("affected", {})
-        numbers = [(kind, lacking[key]) for kind, lacking in affected.items() if lacking.get(key)]
+        numbers = [(kind, lacking[key]) for kind, lacking in preview.affected.items() if lacking.get(key)]
         return [("", f"{number:,} {kind}") for kind, number in numbers] or [("", "none")]
 
     # Editing the draft
 
     async def do_edit(self, key: str = "") -> None:
-        row = next((record for record in self.records() if record["key"] == key), self.record)
+        row = next((record for record in self.records() if record.key == key), self.record)
         if row is not None:
-            await self._fill(str(row["key"]), str(row["value"]), str(row["key"]))
+            await self._fill(row.key, row.value, row.key)
 
     async def do_add(self, tag: str = "") -> None:
         key, _, value = tag.partition("=")
@@ -234,8 +242,8 @@ class DefaultTags(RemoteListScreen[Record]):
         draft = self.draft
         if draft is None or not rows:
             return
-        keys = [str(row["key"]) for row in rows]
-        if all(row["mark"] == "removed" for row in rows):
+        keys = [row.key for row in rows]
+        if all(row.mark == "removed" for row in rows):
             draft.restore(keys)
         else:
             draft.remove(keys)
@@ -296,7 +304,7 @@ class DefaultTags(RemoteListScreen[Record]):
         texts = dict(super().copies())
         rows = self.table.selected_records
         if rows:
-            tags = {str(row["key"]): str(row["value"]) for row in rows}
+            tags = {row.key: row.value for row in rows}
             texts["row"] = "\n".join(f"{key}={value}" for key, value in tags.items())
             texts["JSON"] = json.dumps(tags, indent=2, ensure_ascii=False)
         return texts

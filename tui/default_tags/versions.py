@@ -8,7 +8,6 @@ from textual.content import Content
 
 from client.api import default_tags
 from client.errors import FrostError
-from client.models.default_tags import DefaultTags, TagVersion
 from client.tables.columns import Column, Record, person_text, time_text
 from client.tables.default_tags import TAG_VERSION, TagChanges, difference
 from client.text import cut, safe
@@ -16,11 +15,12 @@ from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import UndoAvailable
-from tui.state.tag_draft import TagDraft
+from tui.state.tag_draft import StoredTags, TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from client.models.default_tags import DefaultTags, TagVersion
     from client.transport.call import Versioned
     from tui.shell.remote_list_screen import RemoteListScreen
 
@@ -135,8 +135,8 @@ async def confirm_difference(
 
 def _is_outdated(screen: "RemoteListScreen[Any]", draft: TagDraft) -> bool:
     """Return whether a version newer than the base of the draft is loaded."""
-    stored = screen.rows.records[0] if screen.rows.records else {}
-    return int(stored.get("version") or 0) > (draft.version or 0)
+    stored: StoredTags | None = next(iter(screen.rows.records), None)
+    return stored is not None and (stored.version or 0) > (draft.version or 0)
 
 
 async def _resolve_conflict(screen: "RemoteListScreen[Any]", draft: TagDraft) -> str | None:
@@ -168,12 +168,11 @@ async def _resolve_conflict(screen: "RemoteListScreen[Any]", draft: TagDraft) ->
     return way
 
 
-def _by(version: TagVersion | None) -> str:
+def _by(version: "TagVersion | None") -> str:
     if version is None:
         return ""
-    record = version.wire()
-    author = person_text(record.get("changedBy"))
-    return f", {time_text(record.get('changedAt'))}" + (f" by {safe(author, 60)}" if author else "")
+    author = person_text(version.changed_by)
+    return f", {time_text(version.changed_at)}" + (f" by {safe(author, 60)}" if author else "")
 
 
 def _update_draft(
@@ -190,8 +189,8 @@ def _update_draft(
 
 
 def _put(screen: "RemoteListScreen[Any]", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
-    record = {"id": tenant_id, "tags": stored.record.tags, "version": stored.version}
-    screen.workspace.collections.put("default tags", tenant_id, record)
+    tags = StoredTags(tenant_id, stored.record.tags, stored.version)
+    screen.workspace.collections.put("default tags", tenant_id, tags)
 
 
 def _offer_undo(
@@ -215,7 +214,7 @@ def _changes_text(changes: TagChanges) -> str:
     return ", ".join(f"{len(keys)} {change}" for keys, change in counts if keys)
 
 
-class TagVersions(ChildListScreen[Record]):
+class TagVersions(ChildListScreen["TagVersion"]):
     """Versions of the set, newest first. `►` marks the current one."""
 
     NAME = "tag-versions"
@@ -238,43 +237,41 @@ class TagVersions(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("current") else None}
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        suffix = " · current" if record.get("current") else ""
-        facts = [("Saved", time_text(record.get("changedAt"))), ("By", person_text(record.get("changedBy")) or "—")]
-        tags = record.get("tags") or {}
+    def detail(self, record: "TagVersion") -> tuple[str, Sequence[Section]]:
+        suffix = " · current" if record.current else ""
+        facts = [("Saved", time_text(record.changed_at)), ("By", person_text(record.changed_by) or "—")]
+        tags = record.tags
         sections = [("", facts), ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", "none")])]
         if (before := self._before(record)) is not None:
-            lines = difference(before.get("tags") or {}, tags).lines()
-            sections.append((f"Against version {before['version']}", [("", line) for line in lines] or [("", "same")]))
-        return f"Version {record['version']}{suffix}", sections
+            lines = difference(before.tags, tags).lines()
+            sections.append((f"Against version {before.version}", [("", line) for line in lines] or [("", "same")]))
+        return f"Version {record.version}{suffix}", sections
 
     @property
-    def newest(self) -> Record | None:
+    def newest(self) -> "TagVersion | None":
         """The current version."""
-        return next((row for row in self.records() if row.get("current")), None)
+        return next((row for row in self.records() if row.current), None)
 
-    def _before(self, record: Record) -> Record | None:
-        rows = self.records()
-        older = [row for row in rows if int(row["version"]) < int(record["version"])]
-        return older[0] if older else None
+    def _before(self, record: "TagVersion") -> "TagVersion | None":
+        return next((row for row in self.records() if row.version < record.version), None)
 
     # Actions
 
     def do_difference(self, argument: str = "") -> None:
-        old = next((row for row in self.records() if str(row["version"]) == argument), self.record)
+        old = next((row for row in self.records() if str(row.version) == argument), self.record)
         new = self.newest
         if old is None or new is None:
             return
         if old is new and (old := self._before(new)) is None:
             self.frame.toast("This is the only version")
             return
-        lines = difference_lines(difference(old.get("tags") or {}, new.get("tags") or {}))
-        self.app.push_screen(Listing(f"Version {old['version']} to {new['version']}", lines, "No difference."))
+        lines = difference_lines(difference(old.tags, new.tags))
+        self.app.push_screen(Listing(f"Version {old.version} to {new.version}", lines, "No difference."))
 
     async def do_put_back(self) -> None:
         old, new = self.record, self.newest
         if old is not None and new is not None:
-            await put_back(self, dict(old.get("tags") or {}), int(new["version"]), dict(new["tags"]))
+            await put_back(self, old.tags, new.version, new.tags)
             self.read(quiet=True)
 
 

@@ -96,8 +96,8 @@ async def request_of_organization(
         limit: Initial limit if `raised` is None.
         reason: Initial reason.
     """
-    tenant = screen.workspace.tenant or {}
-    organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
+    tenant = screen.workspace.tenant
+    organization_id, name = (tenant.organization_id, tenant.organization_name) if tenant is not None else ("", "")
     report = await screen.workspace.ask(quotas.organization_report(organization_id))
     own = next(quota for quota in report if quota.resource_type == resource_type)
     facts = [

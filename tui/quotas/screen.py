@@ -80,8 +80,8 @@ class OfQuotas(RemoteListScreen[Q]):
 
     def requests_subject(self) -> Subject:
         """Return the subject of the requests screen."""
-        tenant = self.workspace.find(self.tenant_id) or {}
-        return Subject(self.tenant_id, self.organization_id, str(tenant.get("displayName", "")))
+        tenant = self.workspace.find(self.tenant_id)
+        return Subject(self.tenant_id, self.organization_id, tenant.display_name if tenant is not None else "")
 
     async def fill(self, form: QuotaForm[Result]) -> Result | None:
         """Show a form and return its result."""
@@ -117,8 +117,8 @@ class Quotas(OfQuotas["Quota"]):
 
     @property
     def organization_id(self) -> str:
-        tenant = self.workspace.tenant or {}
-        return "" if self.workspace.keyed else str(tenant.get("organizationId", ""))
+        tenant = self.workspace.tenant
+        return tenant.organization_id if tenant is not None and not self.workspace.keyed else ""
 
     def columns(self) -> Sequence[Column]:
         return table.columns(self.row_layout)
@@ -186,8 +186,9 @@ class Quotas(OfQuotas["Quota"]):
             self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
 
     def do_organization(self) -> None:
-        tenant = self.workspace.tenant or {}
-        subject = Subject(self.tenant_id, self.organization_id, str(tenant.get("organizationName", "")))
+        tenant = self.workspace.tenant
+        name = tenant.organization_name if tenant is not None else ""
+        subject = Subject(self.tenant_id, self.organization_id, name)
         here = self.record.resource_type if self.record is not None else ""
         self.post_message(Navigate("organization-quotas", subject, record=here))
 
@@ -222,8 +223,8 @@ class OrganizationQuotas(OfQuotas["OrganizationQuota"], ChildListScreen["Organiz
 
     def _follow(self) -> None:
         """Remain open if the new tenant is in the same organization, and mark its part as the own one."""
-        tenant = self.workspace.tenant or {}
-        if self.subject is not None and tenant.get("organizationId") == self.subject.id:
+        tenant = self.workspace.tenant
+        if self.subject is not None and tenant is not None and tenant.organization_id == self.subject.id:
             self.subject = self.subject._replace(tenant_id=self.workspace.tenant_id)
         super()._follow()
 

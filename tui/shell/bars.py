@@ -10,7 +10,6 @@ from textual.message import Message
 from textual.widget import Widget
 
 from client.operations import is_undo
-from client.tables.columns import Record
 from client.text import cut, safe, width
 from tui.state.context_state import credential_words
 from tui.state.workspace import Workspace
@@ -110,10 +109,8 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
     Args:
         refresh_key: The key for refresh, if it works. The header names it when it helps.
     """
-    tenant: Record = workspace.tenant or {}
-    credential = (workspace.me or {}).get("credential", {})
-    how = credential_words(str(credential["kind"])) if credential else ""
-    link = workspace.link
+    tenant, credential, link = workspace.tenant, workspace.credential, workspace.link
+    how = credential_words(credential.kind) if credential is not None else ""
     state, verb, tone = {
         "opening": ("○ connecting", "", "$text-muted"),
         "up": (f"● connected {link.latency}".rstrip(), "", "$text-muted"),
@@ -128,12 +125,12 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
         state, verb = f"! no response since {link.since.astimezone():%H:%M:%S} · retrying", "retry now"
         tone = "$text-error"
     nobody = link.state == "signed_out"  # the identity is no longer valid
-    missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
+    missing = workspace.tenant_id and tenant is None and workspace.tenants_state == "fresh"
     return HeaderState(
         context=workspace.context,
-        organization=str(tenant.get("organizationName", "")),
-        tenant=str(tenant.get("displayName", "")) or ("unavailable: choose another" if missing else ""),
-        status=str(tenant.get("status", "")),
+        organization=tenant.organization_name if tenant is not None else "",
+        tenant=tenant.display_name if tenant is not None else "unavailable: choose another" if missing else "",
+        status=tenant.status if tenant is not None else "",
         who="" if nobody else workspace.who,
         how="" if nobody else how,
         note=HINT if workspace.first_run and workspace.tenant_source != "here" else _source(workspace),
@@ -155,9 +152,9 @@ def _running(workspace: Workspace) -> str:
     if not applies:
         return f"◐ {others} running" if others else ""
     tenant_id, run = applies[0]
-    verb = "undoing" if is_undo(run.operation) else "applying"
+    verb = "undoing" if is_undo(run.operation.wire()) else "applying"
     elsewhere = f" in {workspace.name_of(tenant_id)}" if tenant_id != workspace.tenant_id else ""
-    return f"◐ {verb} {run.operation.get('progress') or 0:.0f}%{elsewhere}{f' +{others}' if others else ''}"
+    return f"◐ {verb} {run.operation.progress:.0f}%{elsewhere}{f' +{others}' if others else ''}"
 
 
 def _source(workspace: Workspace) -> str:

@@ -316,7 +316,7 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     if scope == "quotas":
         quotas: Sequence[Quota] = workspace.collections.rows(scope, workspace.tenant_id).records
         return [quota.resource_type for quota in quotas]
-    return [str(tenant["displayName"]) for tenant in workspace.tenants]
+    return [tenant.display_name for tenant in workspace.tenants]
 
 
 async def run(frame: "Navigator", line: str) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from textual.notifications import Notification
 
     from tui.shell.command_prompt import CommandPrompt
+    from tui.state.preferences import TenantRecord
 
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 ALWAYS = ("app.help", "app.quit")  # always in the footer
@@ -159,8 +160,8 @@ class MainScreen(Navigator):
             read_only=workspace.read_only,
             keyed=workspace.keyed,
             scopes=workspace.scopes,
-            role=str((workspace.tenant or {}).get("role", "")),
-            creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
+            role=workspace.tenant.role if workspace.tenant is not None else "",
+            creatable=tuple(organization.id for organization in workspace.creatable),
             identity_known=workspace.me is not None,
             draft=self.current.draft if self.current is not None else None,
             applying=workspace.applies.goes_on(workspace.tenant_id),
@@ -283,8 +284,8 @@ class MainScreen(Navigator):
     async def do_switch_tenant(self, name: str = "") -> None:
         """Switch to the tenant with a name, slug or id; without one, ask for it."""
         if name:
-            tenant = await load("tui.tenants.screen:named")(self.app, self.workspace, name)
-            chosen = str(tenant["id"]) if tenant is not None else None
+            tenant: TenantRecord | None = await load("tui.tenants.screen:named")(self.app, self.workspace, name)
+            chosen = tenant.id if tenant is not None else None
         else:
             chosen = await self.app.push_screen_wait(load("tui.tenants.switcher:switcher")(self.workspace))
         if chosen is not None:

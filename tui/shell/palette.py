@@ -78,11 +78,11 @@ def entries(frame: Navigator, typed: str = "") -> Iterator[Entry]:
     terms = typed.casefold().split()
     count = 0
     for tenant in frame.workspace.tenants if terms else ():
-        name = str(tenant.get("displayName", ""))
+        name = tenant.display_name
         if count < MAX_OF_KIND and any(term in name.casefold() for term in terms):
             count += 1
-            run = partial(frame.use_tenant, str(tenant["id"]))
-            yield Entry(f"Use tenant {safe(name)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
+            run = partial(frame.use_tenant, tenant.id)
+            yield Entry(f"Use tenant {safe(name)}", "", cut(safe(tenant.organization_name), 30), run)
     yield from _records(frame, terms)
 
 

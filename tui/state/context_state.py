@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
 from client import times
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.operations import REREAD_SECONDS
-from client.tables.columns import Record
 from tui.state import contexts
-from tui.state.preferences import State
+from tui.state.preferences import State, TenantRecord
 
 if TYPE_CHECKING:
     from client.connection import Connection
+    from client.models.account import CallerCredential, Me, Organization
     from client.transport.async_client import AsyncClient
     from client.transport.call import Call, Change, Versioned
     from client.transport.events import Listening, Signal
@@ -280,8 +280,8 @@ class ContextState(ContextRequests):
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
         self._memory = self.state.of(self.context, self.endpoint)
-        self.me: Record | None = None
-        self.tenants: list[Record] = list(self._memory.tenants)
+        self.me: Me | None = None
+        self.tenants: list[TenantRecord] = list(self._memory.tenants)
         self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
         self.tenants_error = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
@@ -297,19 +297,19 @@ class ContextState(ContextRequests):
             self.read_only = f"the context {self.context} is read-only"
         return former
 
-    def identify(self, me: Record) -> str | None:
+    def identify(self, me: "Me") -> str | None:
         """Set the principal. Return the name of the previous principal on this endpoint if it differs."""
         self.me = me
         former = self._caller
         caller = self._caller = Caller(
-            self.context, self.endpoint, str(me.get("id")), str(me.get("credential", {}).get("kind")), self.who
+            self.context, self.endpoint, me.id, self.credential.kind if self.credential is not None else "", self.who
         )
         if former is None or (former.context, former.endpoint) != (caller.context, caller.endpoint):
             return None  # the data of another context was dropped when it was left
         return None if former._replace(name=caller.name) == caller else former.name
 
     @property
-    def tenant(self) -> Record | None:
+    def tenant(self) -> "TenantRecord | None":
         """The tenant in use, if it is loaded."""
         return self.find(self.tenant_id)
 
@@ -326,17 +326,22 @@ class ContextState(ContextRequests):
     @property
     def who(self) -> str:
         """The e-mail or name of the principal; the remembered one until the first response."""
-        return str(self.me.get("email") or self.me.get("name") or "") if self.me else self._memory.who
+        return self.me.email or self.me.name if self.me is not None else self._memory.who
+
+    @property
+    def credential(self) -> "CallerCredential | None":
+        """The credential of the principal; None until it is loaded."""
+        return self.me.credential if self.me is not None else None
 
     @property
     def keyed(self) -> bool:
         """Whether an API key is in use, without an interactive session."""
-        return bool(self.me) and (self.me or {}).get("credential", {}).get("kind") == "api_key"
+        return self.credential is not None and self.credential.kind == "api_key"
 
     @property
     def scopes(self) -> tuple[str, ...]:
         """Scopes of the API key in use; empty without one."""
-        return tuple((self.me or {}).get("credential", {}).get("scopes") or ()) if self.keyed else ()
+        return tuple(self.credential.scopes or ()) if self.credential is not None and self.keyed else ()
 
     @property
     def key_first(self) -> bool:
@@ -344,19 +349,20 @@ class ContextState(ContextRequests):
         return self.connection.context.credentials.kinds[:1] == ("api_key",)
 
     @property
-    def organizations(self) -> Sequence[Mapping[str, Any]]:
+    def organizations(self) -> "Sequence[Organization]":
         """The principal's organizations, with the role in each."""
-        return self.me.get("organizations", ()) if self.me else ()
+        return self.me.organizations if self.me is not None else ()
 
     @property
-    def creatable(self) -> list[Mapping[str, Any]]:
+    def creatable(self) -> "list[Organization]":
         """The organizations in which the principal may create tenants."""
-        return [organization for organization in self.organizations if organization.get("role") in MAY_CREATE]
+        return [organization for organization in self.organizations if organization.role in MAY_CREATE]
 
-    def find(self, tenant_id: str) -> Record | None:
+    def find(self, tenant_id: str) -> "TenantRecord | None":
         """Return a loaded tenant by id."""
-        return next((tenant for tenant in self.tenants if tenant["id"] == tenant_id), None)
+        return next((tenant for tenant in self.tenants if tenant.id == tenant_id), None)
 
     def name_of(self, tenant_id: str) -> str:
         """Return the name of a tenant, or its id if it is not loaded."""
-        return str((self.find(tenant_id) or {}).get("displayName", tenant_id))
+        tenant = self.find(tenant_id)
+        return tenant.display_name if tenant is not None else tenant_id

@@ -1,14 +1,16 @@
 """The event streams of the program, one for each tenant with subscribers, and operations read at their signals."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from client.errors import FrostError
-from client.operations import is_final, readings
+from client.operations import FINAL, readings
 
 if TYPE_CHECKING:
+    from client.models.tenants import Operation
+    from client.transport.call import Call
     from client.transport.events import Listening, Signal
     from tui.state.context_state import Requests
 
@@ -24,7 +26,8 @@ class Spawn(Protocol):
 
 OpenStream = Callable[[str, "Listening"], AsyncIterator["Signal"]]
 """Yields the signals of a tenant without end. Calls its second argument when a stream opens or ends."""
-Watch = Callable[[str, str], AsyncIterator[Mapping[str, Any]]]
+OperationT = TypeVar("OperationT", bound="Operation")
+Watch = Callable[[str, str], AsyncIterator[OperationT]]
 """Yields the operation with this tenant and id after each read, until its end."""
 
 
@@ -131,17 +134,20 @@ class EventStreams:
 
 
 def watch_operation(
-    requests: "Requests", streams: EventStreams, resource_types: Collection[str], tenant_id: str, operation_id: str
-) -> AsyncIterator[Mapping[str, Any]]:
+    requests: "Requests",
+    streams: EventStreams,
+    resource_types: Collection[str],
+    tenant_id: str,
+    call: "Call[OperationT]",
+) -> AsyncIterator[OperationT]:
     """Yield an operation after each read, until its end. It is read at the signals about `resource_types`.
+
+    Args:
+        call: Gets the operation.
 
     Raises:
         FrostError: The operation cannot be read.
     """
 
-    from client.api import operations
-
-    async def read() -> Mapping[str, Any]:
-        return (await requests.ask(operations.get(tenant_id, operation_id))).wire()
-
-    return readings(read, partial(streams.signals, tenant_id, resource_types), is_final)
+    signals = partial(streams.signals, tenant_id, resource_types)
+    return readings(partial(requests.ask, call), signals, lambda operation: operation.status in FINAL)

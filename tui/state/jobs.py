@@ -4,25 +4,28 @@ A tenant has at most one running apply, so its newest run is enough. Runs contin
 connection, they are tracked again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
 from client.operations import FINAL
-from client.tables.columns import Record
-from client.texts import apply
 
 if TYPE_CHECKING:
+    from client.models.default_tags import ApplyOperation, ApplyRun
+    from client.models.tenants import Operation, Tenant
     from tui.state.context_state import Requests
     from tui.state.event_stream import Spawn, Watch
+
+RUNS = "apply runs"
+"""The list of a tenant's recent applies of default tags."""
 
 
 class Run:
     """The newest run of a tenant, as last read."""
 
-    def __init__(self, run_id: str, operation: Mapping[str, Any]) -> None:
-        self.id = run_id
+    def __init__(self, operation: "ApplyOperation") -> None:
+        self.id = operation.run_id
         self.operation = operation
         self.lost = ""
         """Why an open run can no longer be read; empty while it is read."""
@@ -31,7 +34,7 @@ class Run:
     @property
     def open(self) -> bool:
         """Whether it may still change resources."""
-        return apply.is_open(self.operation)
+        return self.operation.status not in FINAL
 
 
 class Applies:
@@ -40,10 +43,10 @@ class Applies:
     def __init__(
         self,
         requests: "Requests",
-        watch: "Watch",
+        watch: "Watch[ApplyOperation]",
         spawn: "Spawn",
         changed: Callable[[], None],
-        ended: Callable[[str, Mapping[str, Any]], None],
+        ended: "Callable[[str, ApplyOperation], None]",
         refused: Callable[[str, FrostError], None],
     ) -> None:
         """`refused` is called if a queued apply cannot start."""
@@ -79,20 +82,20 @@ class Applies:
 
     # Tracking
 
-    def noticed(self, tenant_id: str, runs: Sequence[Record]) -> None:
+    def noticed(self, tenant_id: str, runs: "Sequence[ApplyRun]") -> None:
         """Track the open run among the newest runs of a tenant, which are sorted newest first."""
-        newest = next((run for run in runs if apply.is_open(run)), None)
+        newest = next((run for run in runs if run.status not in FINAL), None)
         known = self._runs.get(tenant_id)
         if newest is not None and not (known is not None and known.open and known.watched):
-            self.follow(tenant_id, str(newest["runId"]), newest)
+            self.follow(tenant_id, newest.operation)
         elif known is not None and not known.open and not self.waits(tenant_id) and not _newest(runs, known.id):
             del self._runs[tenant_id]  # another run has ended unseen, or a backup without this one was restored
 
-    def follow(self, tenant_id: str, run_id: str, operation: Mapping[str, Any]) -> None:
+    def follow(self, tenant_id: str, operation: "ApplyOperation") -> None:
         """Track a run from its last known state, unless it is tracked already."""
         run = self._runs.get(tenant_id)
-        if run is None or run.id != run_id:
-            run = self._runs[tenant_id] = Run(run_id, {"status": "pending", **operation})
+        if run is None or run.id != operation.run_id:
+            run = self._runs[tenant_id] = Run(operation)
         elif run.watched or not run.open:
             return
         run.watched = True
@@ -103,7 +106,7 @@ class Applies:
         """Resume lost runs and start queued ones after the platform has responded."""
         for tenant_id, run in list(self._runs.items()):
             if run.open:
-                self.follow(tenant_id, run.id, run.operation)
+                self.follow(tenant_id, run.operation)
             elif tenant_id in self._afterwards:
                 self._spawn(_task(tenant_id), partial(self._begin, tenant_id))
 
@@ -138,14 +141,14 @@ class Applies:
         from client.api import default_tags
 
         started = await self._requests.ask(default_tags.apply(tenant_id))
-        self.follow(tenant_id, started.run_id or started.operation_id, started.wire())
+        self.follow(tenant_id, started.operation)
 
     async def undo(self, tenant_id: str, run_id: str) -> None:
         """Start to remove the tags that a run added. Raises FrostError IN_PROGRESS while another run is open."""
         from client.api import default_tags
 
         started = await self._requests.ask(default_tags.undo(tenant_id, run_id))
-        self.follow(tenant_id, started.run_id or started.operation_id, started.wire())
+        self.follow(tenant_id, started.operation)
 
     def start_afterwards(self, tenant_id: str, *, wanted: bool = True) -> None:
         """Queue an apply behind the open run, or cancel the queued one. If the run has ended, start immediately."""
@@ -160,20 +163,20 @@ class Applies:
     async def _begin(self, tenant_id: str) -> None:
         """Start the queued apply. If another run has started first, wait for that one as well."""
         from client.api import default_tags
+        from client.models.default_tags import ApplyStarted
 
         try:
             started = await self._requests.ask(default_tags.apply(tenant_id))
         except FrostError as error:
             if error.code == default_tags.IN_PROGRESS and error.run_id:
-                await self._taken_up(tenant_id, Run(error.run_id, {"status": "pending", "runId": error.run_id}))
+                other = ApplyStarted(operation_id=error.operation_id, run_id=error.run_id)
+                await self._taken_up(tenant_id, Run(other.operation))
             elif error.exit_code not in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
                 self._afterwards.discard(tenant_id)
                 self._refused(tenant_id, error)
             return
         self._afterwards.discard(tenant_id)
-        await self._taken_up(
-            tenant_id, Run(started.run_id or started.operation_id, {"status": "pending", **started.wire()})
-        )
+        await self._taken_up(tenant_id, Run(started.operation))
 
     async def _taken_up(self, tenant_id: str, run: Run) -> None:
         """Track another run in the current task."""
@@ -183,8 +186,8 @@ class Applies:
         await self._follow(tenant_id, run)
 
 
-def _newest(runs: Sequence[Record], run_id: str) -> bool:
-    return bool(runs) and str(runs[0]["runId"]) == run_id
+def _newest(runs: "Sequence[ApplyRun]", run_id: str) -> bool:
+    return bool(runs) and runs[0].run_id == run_id
 
 
 def _task(tenant_id: str) -> str:
@@ -199,37 +202,39 @@ class Provisioning:
 
     def __init__(
         self,
-        watch: "Watch",
+        watch: "Watch[Operation]",
         spawn: "Spawn",
         changed: Callable[[], None],
-        ended: Callable[[str, Mapping[str, Any]], None],
+        ended: "Callable[[str, Operation], None]",
     ) -> None:
         self._watch, self._spawn = watch, spawn
         self._changed, self._ended = changed, ended
-        self._operations: dict[str, Mapping[str, Any]] = {}
+        self._operations: dict[str, Operation] = {}
 
-    def of(self, tenant_id: str) -> Mapping[str, Any] | None:
+    def of(self, tenant_id: str) -> "Operation | None":
         """Return the operation of a tenant, as last read."""
         return self._operations.get(tenant_id)
 
     @property
-    def running(self) -> list[Mapping[str, Any]]:
+    def running(self) -> "list[Operation]":
         """The operations that have not ended."""
-        return [operation for operation in self._operations.values() if operation.get("status") not in FINAL]
+        return [operation for operation in self._operations.values() if operation.status not in FINAL]
 
     @property
     def tasks(self) -> list[str]:
         """Names of the background tasks."""
         return [_watch_task(tenant_id) for tenant_id in self._operations]
 
-    def noticed(self, tenants: Iterable[Record]) -> None:
+    def noticed(self, tenants: "Iterable[Tenant]") -> None:
         """Track the tenants that are being provisioned."""
+        from client.models.tenants import Operation
+
         for tenant in tenants:
-            tenant_id, operation_id = str(tenant["id"]), tenant.get("runId") or tenant.get("operationId")
-            watched_already = self._operations.get(tenant_id, {}).get("status") not in (None, *FINAL)
-            if tenant.get("status") == "provisioning" and operation_id and not watched_already:
-                self._operations[tenant_id] = {"status": "pending"}
-                self._spawn(_watch_task(tenant_id), partial(self._follow, tenant_id, str(operation_id)))
+            operation_id, known = tenant.run_id or tenant.operation_id, self._operations.get(tenant.id)
+            watched_already = known is not None and known.status not in FINAL
+            if tenant.status == "provisioning" and operation_id and not watched_already:
+                self._operations[tenant.id] = Operation(operation_id=operation_id, status="pending")
+                self._spawn(_watch_task(tenant.id), partial(self._follow, tenant.id, operation_id))
 
     def stop(self) -> None:
         """Stop tracking and forget all operations."""

@@ -25,8 +25,6 @@ REST_SECONDS = 0.12
 """How long the cursor must rest on a record before its lists are read."""
 LOGS = ("activity", "activity of", "organization activity")
 """Lists that only grow. The newest entries are read; the limit doubles on request."""
-RUNS = "apply runs"
-"""The list of a tenant's recent applies of default tags."""
 OF_THE_PLATFORM = ("catalogue", "own keys", "sessions")
 """Lists that are the same for all tenants."""
 

@@ -4,8 +4,10 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from client.api import account, activity, analysis, default_tags, groups, keys, operations, policies, quotas
+from client.api import account, activity, analysis, default_tags, groups, keys, policies, quotas
 from client.tables.columns import Record, kind_and_id
+from tui.state.jobs import RUNS
+from tui.state.tag_draft import StoredTags
 
 if TYPE_CHECKING:
     from client.transport.call import Call
@@ -116,22 +118,23 @@ async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncI
     yield sessions
 
 
-async def _default_tags(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+async def _default_tags(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
     stored, version = await requests.versioned(default_tags.get(tenant))
-    yield [{"id": tenant, "tags": stored.tags, "version": version}]
+    yield [StoredTags(tenant, stored.tags, version)]
 
 
-async def _apply_preview(requests: "Requests", tenant: str, tags: str) -> AsyncIterator[Sequence[Record]]:
+async def _apply_preview(requests: "Requests", tenant: str, tags: str) -> AsyncIterator[Sequence[Model]]:
     """Yield the preview of an apply. The subject is an unsaved set as JSON, or ""."""
-    yield [(await requests.ask(default_tags.preview(tenant, json.loads(tags) if tags else None))).wire()]
+    yield [await requests.ask(default_tags.preview(tenant, json.loads(tags) if tags else None))]
 
 
-async def _runs(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [run.wire() for run in await requests.ask(default_tags.runs(tenant))]
+async def _runs(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    runs = await requests.ask(default_tags.runs(tenant))
+    yield runs
 
 
-async def _operation(requests: "Requests", tenant: str, run: str) -> AsyncIterator[Sequence[Record]]:
-    yield [(await requests.ask(operations.get(tenant, run))).wire()]
+async def _operation(requests: "Requests", tenant: str, run: str) -> AsyncIterator[Sequence[Model]]:
+    yield [await requests.ask(default_tags.operation(tenant, run))]
 
 
 async def _quotas(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
@@ -179,9 +182,9 @@ LOADERS: Mapping[str, Load] = {
     "organization quotas": _organization_quotas,
     "quota requests": _quota_requests,
     "default tags": _default_tags,
-    "tag versions": lambda requests, tenant, _: _paged(requests, default_tags.history_page(tenant)),
+    "tag versions": lambda requests, tenant, _: _models(requests, default_tags.history_page(tenant)),
     "apply preview": _apply_preview,
-    "apply runs": _runs,
+    RUNS: _runs,
     "operation": _operation,
     "activity": lambda requests, tenant, _: _models(requests, activity.page(tenant)),
     "activity of": lambda requests, tenant, target: _models(

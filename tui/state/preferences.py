@@ -11,11 +11,15 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from client.errors import FrostError
 from client.paths import home, make_private
+
+if TYPE_CHECKING:
+    from client.models.tenants import Tenant
 
 T = TypeVar("T")
 
@@ -26,19 +30,92 @@ LINES = 100
 LARGEST = 4 * 1024 * 1024
 LOCK_SECONDS = 0.5
 """How long a save waits for another program. The save is skipped then: it must not delay the end of this program."""
-REMEMBERED_OF_A_TENANT = (
-    "id",
-    "displayName",
-    "slug",
-    "status",
-    "organizationId",
-    "organizationName",
-    "role",
-    "defaultTagCount",
-    "createdAt",
-    "updatedAt",
-    "tightestQuota",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedQuota:
+    """The attributes of a `TightestQuota`."""
+
+    resource_type: str
+    title: str
+    used: int | None
+    limit: int | None
+    unit: str
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "RememberedQuota":
+        """Return the quota of a JSON object."""
+        resource_type, title, unit = (str(row.get(key) or "") for key in ("resourceType", "title", "unit"))
+        return cls(resource_type, title, row.get("used"), row.get("limit"), unit)
+
+    def wire(self) -> Mapping[str, Any]:
+        """Return the JSON object."""
+        texts = {"resourceType": self.resource_type, "title": self.title, "unit": self.unit}
+        return {"used": self.used, "limit": self.limit, **{name: text for name, text in texts.items() if text}}
+
+
+@dataclass(frozen=True)
+class RememberedTenant:
+    """A tenant of an earlier run, with attributes of `Tenant`. The first frame shows it without pydantic."""
+
+    id: str
+    display_name: str = ""
+    slug: str = ""
+    status: str = ""
+    organization_id: str = ""
+    organization_name: str = ""
+    role: str = ""
+    default_tag_count: int | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    tightest_quota: RememberedQuota | None = None
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "RememberedTenant":
+        """Return the tenant of a JSON object. Other members, which may be secret, are left out."""
+        count, quota = row.get("defaultTagCount"), row.get("tightestQuota")
+
+        def text(key: str) -> str:
+            return str(row.get(key) or "")
+
+        return cls(
+            id=text("id"),
+            display_name=text("displayName"),
+            slug=text("slug"),
+            status=text("status"),
+            organization_id=text("organizationId"),
+            organization_name=text("organizationName"),
+            role=text("role"),
+            default_tag_count=count if isinstance(count, int) else None,
+            created_at=text("createdAt"),
+            updated_at=text("updatedAt"),
+            tightest_quota=RememberedQuota.of_row(quota) if quota else None,
+        )
+
+    def wire(self) -> Mapping[str, Any]:
+        """Return the JSON object, which the columns read and the file contains."""
+        return self._wire
+
+    @cached_property
+    def _wire(self) -> Mapping[str, Any]:
+        row = {
+            "id": self.id,
+            "displayName": self.display_name,
+            "slug": self.slug,
+            "status": self.status,
+            "organizationId": self.organization_id,
+            "organizationName": self.organization_name,
+            "role": self.role,
+            "defaultTagCount": self.default_tag_count,
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+            "tightestQuota": self.tightest_quota.wire() if self.tightest_quota is not None else None,
+        }
+        return {key: value for key, value in row.items() if value not in (None, "")}
+
+
+TenantRecord: TypeAlias = "Tenant | RememberedTenant"
+"""A tenant as the platform sent it, or as an earlier run stored it."""
 
 
 @dataclass(slots=True)
@@ -47,7 +124,7 @@ class ContextMemory:
 
     endpoint: str = ""
     """The endpoint of the rows. They are not shown for another endpoint."""
-    tenants: list[dict[str, Any]] = field(default_factory=list)
+    tenants: list[RememberedTenant] = field(default_factory=list)
     recent: list[str] = field(default_factory=list)
     """Ids of recent tenants, the latest first."""
     who: str = ""
@@ -79,9 +156,9 @@ class State:
         return replace(self, sort=dict(self.sort), lines=[*self.lines], contexts=memories)
 
 
-def remembered(tenants: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with only the stored members."""
-    return [{key: row[key] for key in REMEMBERED_OF_A_TENANT if key in row} for row in tenants[:ROWS]]
+def remembered(tenants: Sequence[TenantRecord]) -> list[RememberedTenant]:
+    """Return the first tenants, to be stored."""
+    return [RememberedTenant.of_row(tenant.wire()) for tenant in tenants[:ROWS]]
 
 
 def path_of(environ: Mapping[str, str]) -> Path:
@@ -113,7 +190,7 @@ def _state(document: Any) -> State:
     state.lines = [line for line in state.lines if isinstance(line, str)]
     state.sort = {screen: sort for screen, sort in state.sort.items() if isinstance(sort, list)}
     for name, memory in (document.get("contexts") or {}).items():
-        tenants = [row for row in memory.get("tenants", []) if _is_row(row)]
+        tenants = [RememberedTenant.of_row(row) for row in memory.get("tenants", []) if _is_row(row)]
         recent = [tenant for tenant in memory.get("recent", []) if isinstance(tenant, str)]
         state.contexts[name] = ContextMemory(
             str(memory.get("endpoint", "")), tenants, recent, str(memory.get("who", ""))
@@ -148,7 +225,11 @@ def save(path: Path, state: State, base: State, *, lock_seconds: float = LOCK_SE
 def _write(path: Path, state: State) -> None:
     import tempfile
 
-    document = {"version": VERSION, **asdict(state)}
+    memories = {
+        name: {**asdict(replace(memory, tenants=[])), "tenants": [tenant.wire() for tenant in memory.tenants]}
+        for name, memory in state.contexts.items()
+    }
+    document = {"version": VERSION, **asdict(replace(state, contexts={})), "contexts": memories}
     handle, name = tempfile.mkstemp(prefix=".state-", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

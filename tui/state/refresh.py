@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from client.operations import COALESCE_SECONDS, REREAD_SECONDS
 from tui.state.event_stream import EventStreams, Spawn, Subscription
-from tui.state.list_store import RUNS, SingleFlight
+from tui.state.jobs import RUNS
+from tui.state.list_store import SingleFlight
 
 if TYPE_CHECKING:
     from client.transport.events import Signal

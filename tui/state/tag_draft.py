@@ -1,6 +1,7 @@
 """A draft of a tenant's default tags, stored only on save. Pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from client.models import validation as rules
@@ -8,6 +9,37 @@ from client.tables.default_tags import TagChanges, difference
 
 MARKS = {"added": "+", "changed": "~", "removed": "−"}
 """Signs of changed rows; colour alone has no meaning."""
+
+
+@dataclass(frozen=True)
+class StoredTags:
+    """The stored default tags of a tenant and their version; None if the platform returns no version."""
+
+    tenant_id: str
+    tags: Mapping[str, str]
+    version: int | None
+
+    def wire(self) -> Mapping[str, Any]:
+        """Return the JSON object."""
+        return {"id": self.tenant_id, "tags": self.tags, "version": self.version}
+
+
+@dataclass(frozen=True)
+class TagRow:
+    """A tag of a draft, or a stored tag that the draft removes."""
+
+    key: str
+    value: str
+    mark: str
+    """`added`, `changed` or `removed`; empty if it equals the stored tag."""
+    was: str | None
+    """The stored value of a changed tag."""
+    problem: str
+    """Why the tag is invalid; empty if it is valid."""
+
+    def wire(self) -> Mapping[str, Any]:
+        """Return the JSON object, which the columns read."""
+        return asdict(self)
 
 
 class TagDraft:
@@ -48,22 +80,17 @@ class TagDraft:
         counts = (("+", changes.added, "added"), ("~", changes.changed, "changed"), ("−", changes.removed, "removed"))
         return "  ".join(f"{sign} {len(keys)} {what}" for sign, keys, what in counts if keys)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return current and removed tags by key: `key`, `value`, `mark`, `was` (the stored value) and `problem`."""
+    def rows(self) -> list[TagRow]:
+        """Return current and removed tags by key."""
         return [self._row(key) for key in sorted({*self.base, *self.tags})]
 
-    def _row(self, key: str) -> dict[str, Any]:
+    def _row(self, key: str) -> TagRow:
         was, value = self.base.get(key), self.tags.get(key)
         mark = "removed" if value is None else "added" if was is None else "changed" if was != value else ""
         shown = value if value is not None else was or ""
         problem = rules.problem_of_tag(key, shown) if value is not None else None
-        return {
-            "key": key,
-            "value": shown,
-            "mark": mark,
-            "was": was if mark == "changed" else None,
-            "problem": problem.message if problem else "",
-        }
+        message = problem.message if problem else ""
+        return TagRow(key, shown, mark, was if mark == "changed" else None, message)
 
     def problem_of(self, key: str, value: str, instead_of: str = "") -> rules.Problem | str | None:
         """Return why a tag is invalid in this set; None if it is valid."""

@@ -6,24 +6,26 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
-from client.tables.columns import Record
 from tui.state import contexts
 from tui.state.context_state import ContextState, Limits
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
-from tui.state.jobs import Applies, Provisioning
-from tui.state.list_store import RUNS, Collections
+from tui.state.jobs import RUNS, Applies, Provisioning
+from tui.state.list_store import Collections
 from tui.state.notices import Severity
-from tui.state.preferences import RECENT, State, remembered
+from tui.state.preferences import RECENT, State, TenantRecord, remembered
 from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
 
 if TYPE_CHECKING:
     from client.connection import Connection
+    from client.models.account import Me
+    from client.models.default_tags import ApplyOperation
+    from client.models.tenants import Operation, Tenant
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
@@ -67,7 +69,7 @@ class Workspace(ContextState):
         """The lists: groups, policies and others."""
         self.applies = Applies(
             self,
-            partial(watch_operation, self, self._streams, (APPLY,)),
+            self._watch_apply,
             spawn,
             lambda: changed(Topic.APPLIES),
             self._apply_ended,
@@ -75,7 +77,7 @@ class Workspace(ContextState):
         )
         """The running applies of default tags."""
         self.provisioning = Provisioning(
-            partial(watch_operation, self, self._streams, (TENANT,)),
+            self._watch_provisioning,
             spawn,
             lambda: changed(Topic.OPERATIONS),
             self._provisioned,
@@ -173,7 +175,7 @@ class Workspace(ContextState):
         self.refresh()
         return True
 
-    def _set_principal(self, me: Record) -> None:
+    def _set_principal(self, me: "Me") -> None:
         """Set the principal. If the principal on this endpoint has changed, drop the loaded data."""
         former = self.identify(me)
         if former is None:
@@ -196,18 +198,18 @@ class Workspace(ContextState):
             self.tenants_state, self.tenants_error = "failed", error.message
             self._changed(Topic.TENANTS)
             return
-        self._set_principal(me.wire())
-        self._show_tenants([tenant.wire() for tenant in page.tenants])
+        self._set_principal(me)
+        self._show_tenants(page.tenants)
         self._settle_tenant(page.default_tenant_id or "")
         self._memory.who = self.who
         self._changed(Topic.IDENTITY)
-        self.provisioning.noticed(self.tenants)
+        self.provisioning.noticed(page.tenants)
         self.applies.again()
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
 
-    def _show_tenants(self, tenants: list[Record]) -> None:
-        self.tenants, self.tenants_state, self.tenants_error = tenants, "fresh", ""
+    def _show_tenants(self, tenants: Sequence[TenantRecord]) -> None:
+        self.tenants, self.tenants_state, self.tenants_error = list(tenants), "fresh", ""
         self._memory.tenants = remembered(tenants)
         self._changed(Topic.TENANTS)
 
@@ -222,6 +224,16 @@ class Workspace(ContextState):
 
     # Tracked operations
 
+    def _watch_apply(self, tenant_id: str, run_id: str) -> "AsyncIterator[ApplyOperation]":
+        from client.api import default_tags  # after the first frame
+
+        return watch_operation(self, self._streams, (APPLY,), tenant_id, default_tags.operation(tenant_id, run_id))
+
+    def _watch_provisioning(self, tenant_id: str, operation_id: str) -> "AsyncIterator[Operation]":
+        from client.api import operations  # after the first frame
+
+        return watch_operation(self, self._streams, (TENANT,), tenant_id, operations.get(tenant_id, operation_id))
+
     def _stream_failed(self, error: FrostError) -> None:
         if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
             self._note(error)
@@ -232,10 +244,10 @@ class Workspace(ContextState):
             self.applies.noticed(self.tenant_id, rows.records)
         self._changed(ListChanged(name))
 
-    def _apply_ended(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+    def _apply_ended(self, tenant_id: str, operation: "ApplyOperation") -> None:
         from client.texts import apply  # after the first frame
 
-        message, has_failed = apply.completion_message(operation, self.name_of(tenant_id))
+        message, has_failed = apply.completion_message(operation.wire(), self.name_of(tenant_id))
         self._notice(message, "error" if has_failed else "information")
         self._changed(Topic.APPLIES)
         self.refresh()
@@ -244,10 +256,10 @@ class Workspace(ContextState):
         why = f"{self.name_of(tenant_id)}: your queued apply could not start: {error.message}"
         self._notice(f"{why}\n{error.hint}" if error.hint else why, "error")
 
-    def _provisioned(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+    def _provisioned(self, tenant_id: str, operation: "Operation") -> None:
         name = self.name_of(tenant_id)
-        if operation.get("status") in ("failed", "cancelled"):
-            self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
+        if operation.status in ("failed", "cancelled"):
+            self._notice(f"{name} could not be provisioned: {operation.error or 'no reason given'}", "error")
         else:
             self._notice(f"{name} is ready", "information")
         self.refresh()
@@ -293,22 +305,26 @@ class Workspace(ContextState):
         if overriding:
             self._notice(f"Stored; commands with {overriding} set use the tenant in that variable", "warning")
 
-    async def create_tenant(self, organization_id: str, name: str) -> Record:
+    async def create_tenant(self, organization_id: str, name: str) -> "Tenant":
         """Create a tenant and track its provisioning."""
         from client.api import tenants
 
-        tenant = (await self.ask(tenants.create(organization_id, name))).wire()
+        tenant = await self.ask(tenants.create(organization_id, name))
         self._show_tenants([*self.tenants, tenant])
-        self.provisioning.noticed(self.tenants)
+        self.provisioning.noticed([tenant])
         self.refresh()
         return tenant
 
     async def rename_tenant(self, tenant_id: str, name: str) -> None:
         """Change the display name of a tenant."""
         from client.api import tenants
+        from client.models.tenants import Tenant
 
-        tenant = (await self.ask(tenants.rename(tenant_id, name))).wire()
-        self._show_tenants([{**old, **tenant} if old["id"] == tenant_id else old for old in self.tenants])
+        renamed = (await self.ask(tenants.rename(tenant_id, name))).wire()
+        former = self.find(tenant_id)
+        if former is not None:  # the response is without the quota
+            tenant = Tenant.model_validate({**former.wire(), **renamed})
+            self._show_tenants([tenant if old is former else old for old in self.tenants])
         self._changed(Topic.TENANT)
         self.refresh()
 

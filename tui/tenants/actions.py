@@ -1,7 +1,11 @@
 """Actions of the tenants screen."""
 
-from client.tables.columns import Record
+from typing import TYPE_CHECKING
+
 from tui.shell.action import MANAGERS, Action, ActionContext, about_record, all_of, line, selected
+
+if TYPE_CHECKING:
+    from tui.state.preferences import TenantRecord
 
 # --- guards ----------------------------------------------------------------------------------------------------------
 
@@ -13,38 +17,40 @@ def _can_create(context: ActionContext) -> str:
 
 
 @about_record
-def _manages_tenant(_: ActionContext, tenant: Record) -> str:
-    if tenant.get("role") in (None, *MANAGERS):
+def _manages_tenant(_: ActionContext, tenant: "TenantRecord") -> str:
+    if tenant.role in ("", *MANAGERS):
         return ""
-    return f"only an owner or admin of {tenant.get('organizationName', 'the organization')} can rename the tenant"
+    return f"only an owner or admin of {tenant.organization_name or 'the organization'} can rename the tenant"
 
 
 @about_record
-def _is_other_tenant(context: ActionContext, tenant: Record) -> str:
-    return "this tenant is already in use" if tenant.get("id") == context.tenant else ""
+def _is_other_tenant(context: ActionContext, tenant: "TenantRecord") -> str:
+    return "this tenant is already in use" if tenant.id == context.tenant else ""
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
 def _use(context: ActionContext) -> str:
-    return line("tenant", "use", str(context.record["id"])) if context.record is not None else ""
+    tenant: TenantRecord | None = context.record
+    return line("tenant", "use", tenant.id) if tenant is not None else ""
 
 
 def _rename(context: ActionContext) -> str:
-    if context.record is None:
-        return ""
-    return line("tenant", "rename", str(context.record["id"]), "--name", str(context.record["displayName"]))
+    tenant: TenantRecord | None = context.record
+    return line("tenant", "rename", tenant.id, "--name", tenant.display_name) if tenant is not None else ""
 
 
 def _create(context: ActionContext) -> str:
-    organization = str(context.fields.get("organizationId", ""))
+    tenant: TenantRecord | None = context.record
+    organization = tenant.organization_id if tenant is not None else ""
     arguments = ["tenant", "create", "--name", "NAME"]
     return line(*arguments, *(["--organization", organization] if organization in context.creatable else []))
 
 
 def _default_tags(context: ActionContext) -> str:
-    return line("tenant", "default-tags", "get", "--tenant", str(context.fields.get("id", "")))
+    tenant: TenantRecord | None = context.record
+    return line("tenant", "default-tags", "get", "--tenant", tenant.id if tenant is not None else "")
 
 
 TENANT_ACTIONS: tuple[Action, ...] = (

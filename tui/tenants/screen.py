@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from client.errors import FrostError
 from client.operations import FINAL
-from client.tables.columns import TENANT, UNKNOWN, Column, Record, quantity, time_text
+from client.tables.columns import TENANT, Column, Record, tightest_share, tightest_text, time_text
 from client.tables.quotas import quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
@@ -23,6 +23,8 @@ from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from client.models.tenants import Step
+    from tui.state.preferences import TenantRecord
     from tui.widgets.picker import Menu
 
 # Sign and tone of each state. An unknown state is shown as received, without them.
@@ -36,63 +38,50 @@ SIGNS = {
 
 
 class Steps(Static):
-    """Provisioning steps. `show` takes the `steps` of an operation: name, status, attempts and error."""
+    """The steps of a provisioning operation."""
 
     DEFAULT_CSS = "Steps { height: auto; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
 
-    def show(self, steps: Sequence[Mapping[str, Any]]) -> None:
-        names = [safe(str(step.get("name", "")).replace("_", " ")) for step in steps]
+    def show(self, steps: "Sequence[Step]") -> None:
+        names = [safe(step.name.replace("_", " ")) for step in steps]
         longest = max(map(len, names), default=0)
         self.update(
             Content("\n").join(_line(step, f"{name:<{longest}}") for step, name in zip(steps, names, strict=True))
         )
 
 
-def _line(step: Mapping[str, Any], name: str) -> Content:
-    status = str(step.get("status", ""))
-    sign, tone = SIGNS.get(status, (" ", "$foreground"))
-    text = safe(status)
-    attempts = step.get("attempts") or 0
-    if status in ("retrying", "failed") and attempts:
-        text += f", attempt {attempts}"
+def _line(step: "Step", name: str) -> Content:
+    sign, tone = SIGNS.get(step.status, (" ", "$foreground"))
+    text = safe(step.status)
+    if step.status in ("retrying", "failed") and step.attempts:
+        text += f", attempt {step.attempts}"
     parts = [(f"{sign} ", tone), (name, "$foreground"), (f"  {text}", tone)]
-    if step.get("error") and status != "completed":
-        parts.append((f"  {safe(step['error'])}", "$text-muted"))
+    if step.error and step.status != "completed":
+        parts.append((f"  {safe(step.error)}", "$text-muted"))
     return Content.assemble(*parts)
 
 
-def status_text(record: Record) -> str:
-    """Return the status with its sign."""
-    status = str(record.get("status", ""))
+def status_text(status: str) -> str:
+    """Return a status with its sign."""
     return f"{STATUS_SIGNS.get(status, ('?', ''))[0]} {status}"
 
 
 def share(record: Record) -> float:
     """Return the used share of the tightest quota, 0 if unknown."""
-    quota = record.get("tightestQuota") or {}
-    return float(quota["used"] / quota["limit"]) if quota.get("used") is not None and quota.get("limit") else 0.0
+    return tightest_share(record) or 0.0
 
 
-def tightest_text(record: Record) -> str:
+def _share_text(record: Record) -> str:
     quota = record.get("tightestQuota")
-    return f"{share(record):.0%} {quota_title(record)}" if quota else ""
+    return f"{share(record):.0%} {quota.get('title') or quota.get('resourceType', '')}" if quota else ""
 
 
-def quota_title(record: Record) -> str:
-    """Return the title of the tightest quota, or its resource type if the platform sends no title."""
-    quota = record.get("tightestQuota") or {}
-    return str(quota.get("title") or quota.get("resourceType", ""))
-
-
-def _tightest_figures(record: Record) -> str:
-    quota = record.get("tightestQuota")
-    if not quota:
-        return UNKNOWN
-    used, limit = (quantity(quota.get(member), quota.get("unit")) for member in ("used", "limit"))
-    return f"{quota_title(record)} {used} of {limit}  {share(record):.0%}"
+def _tightest_figures(tenant: "TenantRecord") -> str:
+    text = tightest_text(tenant.wire(), "title")
+    return f"{text}  {share(tenant.wire()):.0%}" if tenant.tightest_quota is not None else text
 
 
 def columns(workspace: Workspace) -> Sequence[Column]:
@@ -106,10 +95,10 @@ def columns(workspace: Workspace) -> Sequence[Column]:
 
     return (
         name._replace(title="  Name", cell=mark, sort=lambda record: name.text(record).casefold()),
-        by_key["status"]._replace(cell=status_text),
+        by_key["status"]._replace(cell=lambda record: status_text(str(record.get("status", "")))),
         organization,
         # The share is first, so that it is visible if the cell is cut.
-        quota._replace(title="Fullest quota", wide=False, cell=tightest_text),
+        quota._replace(title="Fullest quota", wide=False, cell=_share_text),
         tags._replace(wide=True),
         slug._replace(wide=True),
     )
@@ -125,7 +114,7 @@ def tones(workspace: Workspace) -> Tones:
     }
 
 
-class Tenants(ListScreen[Record]):
+class Tenants(ListScreen["TenantRecord"]):
     """The first screen, where the user chooses the current tenant."""
 
     NAME = "tenants"
@@ -157,7 +146,7 @@ class Tenants(ListScreen[Record]):
             return self.workspace.tenants_error
         return "You have no tenants yet; n to create one."
 
-    def records(self) -> Sequence[Record]:
+    def records(self) -> "Sequence[TenantRecord]":
         return self.workspace.tenants
 
     def freshness_text(self) -> str:
@@ -169,26 +158,23 @@ class Tenants(ListScreen[Record]):
         if change in (Topic.OPERATIONS, Topic.CONTEXT):
             self.show_detail()
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+    def detail(self, record: "TenantRecord") -> tuple[str, Sequence[Section]]:
         by_key = {column.key: column for column in TENANT.columns}
         facts = [
-            ("Status", status_text(record)),
-            ("Slug", str(record.get("slug", ""))),
-            ("Organization", str(record.get("organizationName", ""))),
-            ("Your role", str(record.get("role", ""))),
-            ("Default tags", by_key["defaultTagCount"].text(record)),
+            ("Status", status_text(record.status)),
+            ("Slug", record.slug),
+            ("Organization", record.organization_name),
+            ("Your role", record.role),
+            ("Default tags", by_key["defaultTagCount"].text(record.wire())),
             ("Fullest quota", _tightest_figures(record)),
         ]
-        times = [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]
-        return str(record.get("displayName", "")), [
-            ("", facts),
-            ("", times),
-            ("Id", [("", str(record["id"]))]),
-        ]
+        times = [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]
+        return record.display_name, [("", facts), ("", times), ("Id", [("", record.id)])]
 
     def show_detail(self) -> None:
         super().show_detail()
-        operation = self.workspace.provisioning.of(str((self.record or {}).get("id")))
+        tenant = self.record
+        operation = self.workspace.provisioning.of(tenant.id) if tenant is not None else None
         if not self.query(Steps):
             if operation is None:
                 return
@@ -198,36 +184,36 @@ class Tenants(ListScreen[Record]):
         heading, steps = self.query_one(".steps--heading", Static), self.query_one(Steps)
         heading.display = steps.display = operation is not None
         if operation is not None:
-            over = operation.get("status") in FINAL
-            progress = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
+            progress = operation.status if operation.status in FINAL else f"{operation.progress:.0f}%"
             heading.update(Content(safe(f"Provisioning  {progress}")))
-            steps.show(operation.get("steps", ()))
+            steps.show(operation.steps)
 
     # Actions
 
     async def do_use(self, argument: str = "") -> None:
         tenant = await self._named(argument)
         if tenant is not None:
-            await self.workspace.use_tenant(str(tenant["id"]))
-            if tenant.get("status") == "provisioning":
+            await self.workspace.use_tenant(tenant.id)
+            if tenant.status == "provisioning":
                 self.app.notify("Provisioning is in progress; most features are not available yet.", markup=False)
 
     async def do_default_tags(self, argument: str = "") -> None:
         tenant = await self._named(argument)
         if tenant is not None:
-            await self.workspace.use_tenant(str(tenant["id"]))
+            await self.workspace.use_tenant(tenant.id)
             self.post_message(Navigate("default-tags"))
 
     async def do_create(self, argument: str = "") -> None:
         from tui.widgets.form import Field, Form, check_name, show_until_saved
 
-        choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
+        choices = [(organization.id, organization.name) for organization in self.workspace.creatable]
         if not choices:
             link = self.workspace.link
             unknown = "Still loading your organizations; try again."
             self.app.notify(f"{link.why}; r to sign in" if link.state == "signed_out" else unknown, markup=False)
             return
-        preferred = str((self.workspace.tenant or {}).get("organizationId", choices[0][0]))
+        tenant = self.workspace.tenant
+        preferred = tenant.organization_id if tenant is not None else choices[0][0]
         title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
 
         def build(values: Mapping[str, str], problem: str) -> Form:
@@ -247,7 +233,7 @@ class Tenants(ListScreen[Record]):
         tenant = await self.workspace.create_tenant(organization_id, name)
         self.post_message(UndoCleared("creating a tenant"))
         self.set_filter("")
-        self.table.select(str(tenant["id"]))
+        self.table.select(tenant.id)
         self.show_detail()
         if not self.screen.has_class("-wide") and not self.has_class("-detail"):
             self.do_detail()  # without room for the details next to the list, show the steps in its place
@@ -258,7 +244,7 @@ class Tenants(ListScreen[Record]):
         tenant = self.record
         if tenant is None:
             return
-        tenant_id, before = str(tenant["id"]), str(tenant["displayName"])
+        tenant_id, before = tenant.id, tenant.display_name
         if argument:
             await self.rename(tenant_id, before, argument)
             return
@@ -285,12 +271,12 @@ class Tenants(ListScreen[Record]):
 
         self.post_message(UndoAvailable(f"Renamed {before} to {name}", undo, f"{name} is named {before} again"))
 
-    async def _named(self, argument: str) -> Record | None:
+    async def _named(self, argument: str) -> "TenantRecord | None":
         """Return the tenant that the argument names, or the selected one."""
         return await named(self.app, self.workspace, argument) if argument else self.record
 
 
-async def named(app: App[Any], workspace: Workspace, name: str) -> Record | None:
+async def named(app: App[Any], workspace: Workspace, name: str) -> "TenantRecord | None":
     """Return the tenant with a name, slug or id. The user chooses one of several; None if they choose none.
 
     Raises:
@@ -300,7 +286,7 @@ async def named(app: App[Any], workspace: Workspace, name: str) -> Record | None
     from client.tenancy import find
 
     try:
-        return find(workspace.tenants, name)
+        return workspace.find(find([tenant.wire() for tenant in workspace.tenants], name)["id"])
     except FrostError as error:
         if error.code != AMBIGUOUS:
             raise

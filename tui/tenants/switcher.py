@@ -5,8 +5,8 @@ match anywhere in name, slug, organization or id. Names that start with the firs
 names, then recent tenants.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,11 +14,14 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from client.tables.columns import TENANT, Column, Record
+from client.tables.columns import TENANT, Column
 from tui.state.workspace import Workspace
 from tui.tenants import screen
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.record_table import RecordTable, Tones
+
+if TYPE_CHECKING:
+    from tui.state.preferences import TenantRecord
 
 
 class Searchable(NamedTuple):
@@ -26,19 +29,19 @@ class Searchable(NamedTuple):
 
     name: str
     everything: str
-    tenant: Record
+    tenant: "TenantRecord"
 
 
-def searchable(tenants: Iterable[Record]) -> list[Searchable]:
+def searchable(tenants: "Iterable[TenantRecord]") -> list[Searchable]:
     entries = []
     for tenant in tenants:
-        name = str(tenant.get("displayName", "")).casefold()
-        others = (str(tenant.get(key, "")).casefold() for key in ("slug", "organizationName", "id"))
-        entries.append(Searchable(name, "\n".join((name, *others)), tenant))
+        others = "\n".join((tenant.slug, tenant.organization_name, tenant.id))
+        name = tenant.display_name.casefold()
+        entries.append(Searchable(name, f"{name}\n{others.casefold()}", tenant))
     return entries
 
 
-def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> list[Record]:
+def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> "list[TenantRecord]":
     """Return the tenants that match every word, best match first. Without words, recent tenants are first."""
     terms = line.casefold().split()
     rank = {tenant_id: number for number, tenant_id in enumerate(recent)}
@@ -51,7 +54,7 @@ def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> lis
             elsewhere += term not in name
         else:
             inside = bool(terms) and not name.startswith(terms[0])
-            ranks.append((inside, elsewhere, rank.get(str(tenant["id"]), len(rank)), number))
+            ranks.append((inside, elsewhere, rank.get(tenant.id, len(rank)), number))
     return [known[number].tenant for *_, number in sorted(ranks)]
 
 
@@ -76,7 +79,7 @@ class TenantSwitcher(Dialog[str | None]):
 
     def __init__(
         self,
-        tenants: Sequence[Mapping[str, Any]],
+        tenants: "Sequence[TenantRecord]",
         *,
         recent: Sequence[str] = (),
         columns: Sequence[Column] | None = None,
@@ -95,7 +98,9 @@ class TenantSwitcher(Dialog[str | None]):
         line = Input(placeholder="name, slug, organization or id")
         line.cursor_blink = False
         yield line
-        table: RecordTable[Record] = RecordTable(TENANT, self.columns, tones=self.tones, empty="No tenant matches.")
+        table: RecordTable[TenantRecord] = RecordTable(
+            TENANT, self.columns, tones=self.tones, empty="No tenant matches."
+        )
         table.can_focus = False
         yield table
         yield hint("Enter switch · ↑ ↓ choose · Esc close")
@@ -122,9 +127,9 @@ class TenantSwitcher(Dialog[str | None]):
 
     @on(Input.Submitted)
     def _chosen(self) -> None:
-        record = self.query_one(RecordTable).record
-        if record is not None:
-            self.dismiss(str(record["id"]))
+        tenant: TenantRecord | None = self.query_one(RecordTable).record
+        if tenant is not None:
+            self.dismiss(tenant.id)
 
     @on(RecordTable.Opened)
     def _opened(self, event: RecordTable.Opened) -> None:

@@ -131,7 +131,7 @@ def do_example(editor: Editor) -> None:
 
 
 def _user_id(editor: Editor) -> str:
-    return str((editor.workspace.me or {}).get("id", ""))
+    return editor.workspace.me.id if editor.workspace.me is not None else ""
 
 
 async def do_narrow(editor: Editor) -> None:

@@ -228,7 +228,7 @@ class PolicyEditor(EditorLayout):
             self.evaluate(at_once=True)
 
     def _principal_id(self) -> str:
-        return str((self.workspace.me or {}).get("id", ""))
+        return self.workspace.me.id if self.workspace.me is not None else ""
 
     @on(PrincipalLoaded)
     def _principal_loaded(self) -> None:
@@ -309,7 +309,8 @@ class PolicyEditor(EditorLayout):
     def action_stay(self) -> None:
         """Refuse to switch the tenant, because a policy is edited in its tenant."""
         key = self.keys.label("editor.close")
-        name = (self.workspace.find(self.tenant_id) or {}).get("displayName") or "its tenant"
+        tenant = self.workspace.find(self.tenant_id)
+        name = tenant.display_name if tenant is not None else "its tenant"
         self.toast(
             f"This policy belongs to {name}: close the editor first" + (f" ({key})" if key else ""),
             "warning",
