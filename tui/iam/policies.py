@@ -8,18 +8,19 @@ from textual.binding import BindingType
 from client.api import analysis, policies
 from client.api import policies as policy_calls
 from client.errors import FrostError
-from client.tables.columns import Column, Record, kind_and_id, time_text
+from client.tables.columns import Column, Record, time_text
 from client.tables.iam import ATTACHMENT, POLICY, VERSION
 from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import document_text, kind_text, names, rules
+from tui.widgets.policy_text import document_text, kind_text, principal_text, row_names, rules, type_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.iam import Policy
+    from client.models.iam import Attachment, Member, Policy
+    from tui.state.list_store import RecordList
 
 
 class Policies(RemoteListScreen["Policy"]):
@@ -52,7 +53,7 @@ class Policies(RemoteListScreen["Policy"]):
         }
 
     def detail(self, record: "Policy") -> tuple[str, Sequence[Section]]:
-        attached = self.related("attachments", record.id)
+        attached: RecordList[Attachment] = self.related("attachments", record.id)
         facts = [("Version", str(record.version)), ("Author", _author_name(record.wire()))]
         if record.orphaned:
             facts.append(("Effect", "none: the author has no permissions here any more"))
@@ -62,10 +63,7 @@ class Policies(RemoteListScreen["Policy"]):
             *sections,
             ("", facts),
             *rules(record.document, self.folded),
-            (
-                "Attached to",
-                names(attached.records, "attacheeName", attached.known, "none, so the policy has no effect"),
-            ),
+            ("Attached to", _attachees(attached, "none, so the policy has no effect")),
             ("Id", [("", record.id)]),
         ]
 
@@ -167,12 +165,16 @@ def _author_text(record: Record) -> str:
     return f"{_author_name(record)} (left)" if record.get("orphaned") else _author_name(record)
 
 
-class Attachments(ChildListScreen[Record]):
+def _attachees(attached: "RecordList[Attachment]", nothing: str) -> list[tuple[str, str]]:
+    return row_names(attached.records, lambda one: principal_text(one.attachee), attached.known, nothing)
+
+
+class Attachments(ChildListScreen["Attachment"]):
     """Groups, keys and identities that a policy is attached to."""
 
     NAME = "attachments"
     TITLE = "Attachments"
-    KIND = ATTACHMENT._replace(id_key="key")
+    KIND = ATTACHMENT
     PRIMARY = "attachments.open"
     LIST_NAME = "attachments"
     RELATED = ("policies of", "members")
@@ -187,22 +189,20 @@ class Attachments(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"attacheeType": lambda record: "dim", "attachedAt": lambda record: "dim"}
 
-    def related_key(self, name: str, record: Record) -> str:
-        return str(record["attacheeId"] if name == "members" else record["key"])
+    def related_key(self, name: str, record: "Attachment") -> str:
+        return record.attachee_id if name == "members" else record.key
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        policies = self.related("policies of", str(record["key"]))
-        sections: list[Section] = [
-            ("", [("Type", kind_text(record)), ("Attached", time_text(record.get("attachedAt")))])
-        ]
-        if kind_and_id(record)[0] == "group":
-            members = self.related("members", str(record["attacheeId"]))
-            sections.append(("Members", names(members.records, "memberName", members.known, "none")))
-        sections.append(("All attached policies", names(policies.records, "name", policies.known, "none")))
-        return str(record.get("attacheeName") or record["attacheeId"]), [
-            *sections,
-            ("Id", [("", str(record["attacheeId"]))]),
-        ]
+    def detail(self, record: "Attachment") -> tuple[str, Sequence[Section]]:
+        policies: RecordList[Policy] = self.related("policies of", record.key)
+        kind = type_text(record.attachee_type)
+        sections: list[Section] = [("", [("Type", kind), ("Attached", time_text(record.attached_at))])]
+        if record.attachee_type == "group":
+            members: RecordList[Member] = self.related("members", record.attachee_id)
+            listed = row_names(members.records, lambda one: principal_text(one.principal), members.known, "none")
+            sections.append(("Members", listed))
+        listed = row_names(policies.records, lambda policy: policy.name, policies.known, "none")
+        sections.append(("All attached policies", listed))
+        return record.attachee_name or record.attachee_id, [*sections, ("Id", [("", record.attachee_id)])]
 
     # Actions
 
@@ -213,15 +213,14 @@ class Attachments(ChildListScreen[Record]):
         return self.subject
 
     def do_open(self, argument: str = "") -> None:
-        record = next((row for row in self.records() if row["key"] == argument), self.record)
+        record = next((row for row in self.records() if row.key == argument), self.record)
         if record is None:
             return
-        kind, identifier = kind_and_id(record)
-        name = str(record.get("attacheeName") or identifier)
-        if kind == "group":
-            self.post_message(Navigate("members", Subject(self.tenant_id, identifier, name)))
+        name = record.attachee_name or record.attachee_id
+        if record.attachee_type == "group":
+            self.post_message(Navigate("members", Subject(self.tenant_id, record.attachee_id, name)))
         else:
-            self.post_message(Navigate("access", Subject(self.tenant_id, str(record["key"]), name)))
+            self.post_message(Navigate("access", Subject(self.tenant_id, record.key, name)))
 
     async def do_attach(self) -> None:
         from tui.iam import changes
@@ -234,7 +233,7 @@ class Attachments(ChildListScreen[Record]):
     async def do_detach(self) -> None:
         from tui.iam import changes
 
-        attachees = self.table.selected_records
+        attachees = [attachment.attachee for attachment in self.table.selected_records]
         if attachees:
             await changes.detach(self, self.policy, attachees)
 
