@@ -49,6 +49,12 @@ class PolicyVersion(Wire):
     rolled_back_to: int | None = None
 
 
+class ListedVersion(PolicyVersion):
+    """A version in the list of a policy's versions. The newest one is in force."""
+
+    newest: bool
+
+
 class PrincipalRef(Wire):
     """Type, id and name of a principal or of a group: `type` is api_key, workload_identity, user or group."""
 

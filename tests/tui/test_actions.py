@@ -16,6 +16,7 @@ from client.models.iam import (
     CatalogueOperation,
     Grant,
     Group,
+    ListedVersion,
     Member,
     Policy,
 )
@@ -55,7 +56,7 @@ RECORDS = {
     "tenants": TENANT,
     "policies": Policy(id="p-1", name="roll out; rm -rf /", description="it's\nnew", document={}, **TIMES),
     "attachments": Attachment(policy_id="p-1", attachee_type="group", attachee_id="g-1", attached_at=AT),
-    "versions": {"policyId": "p-1", "version": 2},
+    "versions": ListedVersion(policy_id="p-1", version=2, document={}, changed_at=AT, newest=False),
     "groups": Group(id="g-1", name="on call", policy_count=1, **TIMES),
     "members": Member(group_id="g-1", member_type="api_key", member_id="k-1", added_at=AT),
     "access": AccessOperation(operation="compute:instances:read", access="allowed", by=BY_POLICY),

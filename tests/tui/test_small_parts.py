@@ -12,7 +12,7 @@ from textual.message import Message
 from client.config import file as config_file
 from client.connection import resolve
 from client.errors import FrostError
-from client.models.iam import AccessOperation, Grant
+from client.models.iam import AccessOperation, Grant, ListedVersion
 from client.operations import unless_cancelled
 from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
 from client.transport.exchange import RequestLogEntry
@@ -306,16 +306,19 @@ def test_the_deciding_policy_of_an_operation() -> None:
     assert first_policy(ActionContext(record=record)) == "frost iam policy get guard"
 
 
-def versions(*numbers: int) -> list[dict[str, object]]:
-    return [{"policyId": "p", "version": number, "newest": number == max(numbers)} for number in numbers]
+def versions(*numbers: int) -> list[ListedVersion]:
+    return [
+        ListedVersion(policy_id="p", version=number, document={}, changed_at=NOW, newest=number == max(numbers))
+        for number in numbers
+    ]
 
 
 def test_versions_are_compared() -> None:
     selected = versions(3, 2, 1)[0]
     older, newer = compared_versions(versions(3, 2, 1), selected)
-    assert (older["version"], newer["version"]) == (2, 3)
+    assert (older.version, newer.version) == (2, 3)
     older, newer = compared_versions(versions(3, 2, 1), versions(3, 2, 1)[2])
-    assert (older["version"], newer["version"]) == (1, 3)
+    assert (older.version, newer.version) == (1, 3)
     assert compared_versions(versions(1), versions(1)[0])[0] is None
 
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from client.tables.columns import Record
 from tui.iam import commands
 from tui.shell.action import (
     PERSON_NEEDED,
@@ -16,7 +15,7 @@ from tui.shell.action import (
 )
 
 if TYPE_CHECKING:
-    from client.models.iam import AccessOperation, AllowedPrincipal, Group, Member
+    from client.models.iam import AccessOperation, AllowedPrincipal, Group, ListedVersion, Member
 
 
 @about_record
@@ -25,8 +24,8 @@ def _has_policies(_: ActionContext, group: "Group") -> str:
 
 
 @about_record
-def _is_earlier_version(_: ActionContext, version: Record) -> str:
-    return "this is the current version" if version.get("newest") else ""
+def _is_earlier_version(_: ActionContext, version: "ListedVersion") -> str:
+    return "this is the current version" if version.newest else ""
 
 
 @about_record

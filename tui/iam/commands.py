@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Attachment,
         CatalogueOperation,
         Group,
+        ListedVersion,
         Member,
         Policy,
     )
@@ -138,11 +139,8 @@ def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
 
 
 def version(verb: str, flag: str = "--version") -> Command:
-
-    def command(context: ActionContext) -> str:
-        if context.record is None:
-            return ""
-        one = context.record
-        return line("iam", "policy", verb, str(one["policyId"]), flag, str(one["version"]))
+    @about_record
+    def command(version: "ListedVersion") -> str:
+        return line("iam", "policy", verb, version.policy_id, flag, str(version.version))
 
     return command

@@ -19,7 +19,7 @@ from tui.widgets.policy_text import document_text, kind_text, principal_text, ro
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.iam import Attachment, Member, Policy
+    from client.models.iam import Attachment, ListedVersion, Member, Policy
     from tui.state.list_store import RecordList
 
 
@@ -238,7 +238,7 @@ class Attachments(ChildListScreen["Attachment"]):
             await changes.detach(self, self.policy, attachees)
 
 
-class Versions(ChildListScreen[Record]):
+class Versions(ChildListScreen["ListedVersion"]):
     """Versions of a policy, newest first. The newest is in force."""
 
     NAME = "versions"
@@ -258,24 +258,24 @@ class Versions(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        suffix = " · current" if record.get("newest") else ""
+    def detail(self, record: "ListedVersion") -> tuple[str, Sequence[Section]]:
+        suffix = " · current" if record.newest else ""
         facts = [
-            ("Changed", time_text(record.get("changedAt"))),
-            ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
-            ("Changed", _change_text(record)),
+            ("Changed", time_text(record.changed_at)),
+            ("By", record.changed_by_name or record.changed_by or "—"),
+            ("Changed", "made" if record.change == "create" else ", ".join(record.changed) or record.change),
         ]
-        if record.get("rolledBackTo") is not None:
-            facts.append(("Rolled back to", str(record["rolledBackTo"])))
-        texts = [("Name", str(record.get("name", ""))), ("Description", str(record.get("description") or "—"))]
-        return f"Version {record['version']}{suffix}", [("", facts), ("", texts), *rules(record.get("document"))]
+        if record.rolled_back_to is not None:
+            facts.append(("Rolled back to", str(record.rolled_back_to)))
+        texts = [("Name", record.name), ("Description", record.description or "—")]
+        return f"Version {record.version}{suffix}", [("", facts), ("", texts), *rules(record.document)]
 
     # Actions
 
     @property
-    def newest(self) -> Record | None:
+    def newest(self) -> "ListedVersion | None":
         """The version in force."""
-        return next((row for row in self.records() if row.get("newest")), None)
+        return next((row for row in self.records() if row.newest), None)
 
     async def do_difference(self, argument: str = "") -> None:
         from tui.iam.effects import Difference
@@ -286,15 +286,15 @@ class Versions(ChildListScreen[Record]):
             self.frame.toast("This is the only version", "information")
         if old is None or new is None:
             return
-        policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
-        compare = {"policyId": policy, "version": number}
+        text = document_text(new.document)
+        compare = {"policyId": old.policy_id, "version": old.version}
         tenant_id = self.tenant_id
         # Without a current time, constraints on the time make an operation conditional, as others do.
         coverage = await self.workspace.ask(
             analysis.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
         )
-        title = f"Version {number} to {new['version']}"
-        self.app.push_screen(Difference(title, document_text(old["document"]), text, coverage["targets"][0]))
+        title = f"Version {old.version} to {new.version}"
+        self.app.push_screen(Difference(title, document_text(old.document), text, coverage["targets"][0]))
 
     async def do_roll_back(self) -> None:
         from tui.iam import changes
@@ -302,20 +302,19 @@ class Versions(ChildListScreen[Record]):
         old, new, tenant_id = self.record, self.newest, self.tenant_id
         if old is None or new is None:
             return
-        policy, number = str(old["policyId"]), int(old["version"])
-        change = {"change": "updatePolicy", "policyId": policy, "documentText": document_text(old["document"])}
+        policy, number = old.policy_id, old.version
+        change = {"change": "updatePolicy", "policyId": policy, "documentText": document_text(old.document)}
         facts = [
             ("Policy", self.subject.name if self.subject else policy),
             (
                 "To",
-                f"the document of version {number}, as version {int(new['version']) + 1}; keeps name and description",
+                f"the document of version {number}, as version {new.version + 1}; keeps name and description",
             ),
         ]
         if not await changes.confirm_effect(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
             return
-        version = int(new["version"])
         try:
-            await self.workspace.ask(policies.roll_back(tenant_id, policy, number, version))
+            await self.workspace.ask(policies.roll_back(tenant_id, policy, number, new.version))
         except FrostError as error:
             self.show_error(error, f"{changes.stale_text(error)} " if error.code == "STALE_VERSION" else "")
         else:
@@ -323,23 +322,20 @@ class Versions(ChildListScreen[Record]):
             self.app.notify(f"Rolled back to version {number}", markup=False)
         self.workspace.refresh()
 
-    def _version(self, argument: str) -> Record | None:
-        return next((row for row in self.records() if str(row["version"]) == argument), self.record)
+    def _version(self, argument: str) -> "ListedVersion | None":
+        return next((row for row in self.records() if str(row.version) == argument), self.record)
 
 
-def compared_versions(versions: Sequence[Record], selected: Record | None) -> tuple[Record | None, Record | None]:
+def compared_versions(
+    versions: "Sequence[ListedVersion]", selected: "ListedVersion | None"
+) -> "tuple[ListedVersion | None, ListedVersion | None]":
     """Return the selected version and the newest or, if the newest is selected, the one before it and the newest."""
-    newest = next((row for row in versions if row.get("newest")), None)
-    if selected is None or newest is None or selected["version"] != newest["version"]:
+    newest = next((row for row in versions if row.newest), None)
+    if selected is None or newest is None or selected.version != newest.version:
         return selected, newest
-    return next((row for row in versions if int(row["version"]) == int(newest["version"]) - 1), None), newest
+    return next((row for row in versions if row.version == newest.version - 1), None), newest
 
 
 def _version_text(record: Record) -> str:
     """Return the version number; `►` marks the version in force."""
     return f"{'►' if record.get('newest') else ' '} {record['version']}"
-
-
-def _change_text(record: Record) -> str:
-    changed = ", ".join(map(str, record.get("changed") or ()))
-    return "made" if record.get("change") == "create" else changed or str(record.get("change", ""))

@@ -8,7 +8,7 @@ from client.api import account, activity, analysis, default_tags, groups, keys, 
 from client.tables.columns import Record
 
 if TYPE_CHECKING:
-    from client.models.iam import Principal
+    from client.models.iam import ListedVersion, Principal
     from client.transport.call import Call
     from tui.state.context_state import Requests
 
@@ -70,12 +70,14 @@ async def _principals(requests: "Requests", tenant: str, _subject: str) -> "Asyn
         ]
 
 
-async def _versions(requests: "Requests", tenant: str, policy: str) -> AsyncIterator[Sequence[Record]]:
+async def _versions(requests: "Requests", tenant: str, policy: str) -> "AsyncIterator[Sequence[ListedVersion]]":
+    """Yield the versions, of which the first is the newest."""
+    from client.models.iam import ListedVersion
+
     newest = 0
     async for page in requests.pages(policies.version_page(tenant, policy)):
-        rows = [model.wire() for model in page]
-        newest = newest or max((int(row["version"]) for row in rows), default=0)
-        yield [{**row, "key": str(row["version"]), "newest": row["version"] == newest} for row in rows]
+        newest = newest or max((version.version for version in page), default=0)
+        yield [ListedVersion.model_validate({**one.wire(), "newest": one.version == newest}) for one in page]
 
 
 async def _access(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Model]]:
