@@ -123,6 +123,10 @@ class Group(Wire):
     created_at: Instant
     updated_at: Instant
 
+    @property
+    def attachee(self) -> PrincipalRef:
+        return PrincipalRef(type="group", id=self.id, name=self.name)
+
 
 class Member(Wire):
     """A member: `member_type` is api_key or workload_identity; `member_name` is empty if it has no name."""

@@ -17,7 +17,7 @@ from tui.widgets.policy_text import kind_text, principal_text, row_names, type_t
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.iam import Group, Member, Policy, PrincipalRef
+    from client.models.iam import Group, Member, Policy
     from tui.state.list_store import RecordList
 
 
@@ -118,7 +118,7 @@ class Groups(RemoteListScreen["Group"]):
         title = f"Attach a policy to {group.name}"
         policies = await pick_policies(self, title, group.id, attached=False)
         for policy in policies or ():
-            await changes.attach(self, policy, [as_attachee(group)])
+            await changes.attach(self, policy, [group.attachee])
 
     async def do_detach(self) -> None:
         from tui.iam import changes
@@ -130,7 +130,7 @@ class Groups(RemoteListScreen["Group"]):
         title = f"Detach a policy from {group.name}"
         policies = await pick_policies(self, title, group.id, attached=True)
         for policy in policies or ():
-            await changes.detach(self, policy, [as_attachee(group)])
+            await changes.detach(self, policy, [group.attachee])
 
     async def do_delete(self) -> None:
         from tui.iam import changes
@@ -145,12 +145,6 @@ class Groups(RemoteListScreen["Group"]):
                 {"change": "deleteGroup", "groupId": group.id},
                 lambda identifier, version: ask(group_calls.delete(tenant_id, identifier, version)),
             )
-
-
-def as_attachee(group: "Group") -> "PrincipalRef":
-    from client.models.iam import PrincipalRef
-
-    return PrincipalRef(type="group", id=group.id, name=group.name)
 
 
 def _deleted_with(group: "Group") -> str:

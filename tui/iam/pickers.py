@@ -31,7 +31,7 @@ PRINCIPAL = Kind(
 )
 _TONES: Tones = {
     "type": lambda record: "dim",
-    "status": lambda record: None if record.get("status") in ("active", None) else "warning",
+    "status": lambda record: None if record.get("status") in ("active", "", None) else "warning",
     "about": lambda record: "dim",
 }
 
