@@ -1,6 +1,6 @@
 """Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
 
-The results other than the catalogue are JSON objects, typed in client/models/iam.py.
+The results of simulate, coverage, check and preview are JSON objects, typed in client/models/iam.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, Request, path, records
+from client.transport.call import Call, Model, Request, path, record, records
 
 if TYPE_CHECKING:
     from client.models.iam import (
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
 
 CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("iam.CatalogueOperation")
+ACCESS: Model[Access] = Model("iam.Access")
+ALLOWED_PRINCIPALS: Model[AllowedPrincipals] = Model("iam.AllowedPrincipals")
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.
@@ -87,13 +89,14 @@ def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Acces
     """Return all operations that a principal (api_key, workload_identity, user) may use, with their grants."""
     query = (("principalType", principal_type), ("principalId", principal_id))
     request = Request("GET", path("/v1/tenants/{}/iam/access", tenant_id), query)
-    return Call(request, _document, "operations", ("principal", "policies"))
+    return record(request, ACCESS, ("principal", "policies"), member="operations")
 
 
 def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[AllowedPrincipals]:
     """Return all principals that may use an operation on a target, with their grants."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
-    return _post(tenant_id, "who", body, "principals", "total", "examined")
+    request = Request("POST", path("/v1/tenants/{}/iam/who", tenant_id), body=body)
+    return record(request, ALLOWED_PRINCIPALS, ("principals", "total", "examined"), reads=True)
 
 
 def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:

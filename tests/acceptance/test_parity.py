@@ -16,7 +16,7 @@ import client.api
 from client import contexts
 from client.commands.command import Group
 from client.config import reader
-from client.models import account, quotas
+from client.models import account, iam, quotas
 from tests.docs.commands import entries, parse
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
@@ -123,8 +123,9 @@ RECORD = {
     **{"reason": "launch", "runId": ID, "organizationId": ID, "api_endpoint": "https://api.example.com/api"},
     "tried": ["--operation", "a:b:c", "--target", "*"],
 }
+TIMES = {"created_at": datetime(2026, 11, 1, tzinfo=UTC), "updated_at": datetime(2026, 11, 1, tzinfo=UTC)}
 MODELS = {
-    "api-keys": account.ApiKey(id=ID, name="ops", status="active", created_at=datetime(2026, 11, 1, tzinfo=UTC)),
+    "api-keys": account.ApiKey(id=ID, name="ops", status="active", created_at=TIMES["created_at"]),
     "quotas": quotas.Quota(resource_type="vcpu", limit=40),
     "organization-quotas": quotas.OrganizationQuota(resource_type="vcpu", limit=40),
     "requests": quotas.QuotaRequest(id=ID, resource_type="vcpu", limit=40, reason="launch", status="pending"),
@@ -138,6 +139,14 @@ MODELS = {
         session_ended=False,
         in_use=True,
     ),
+    "policies": iam.Policy(id=ID, name="ops", document={}, **TIMES),
+    "groups": iam.Group(id=ID, name="ops", policy_count=1, **TIMES),
+    "members": iam.Member(group_id=ID, member_type="api_key", member_id=ID, added_at=TIMES["created_at"]),
+    "attachments": iam.Attachment(policy_id=ID, attachee_type="group", attachee_id=ID, attached_at=TIMES["created_at"]),
+    "versions": iam.ListedVersion(policy_id=ID, version=2, document={}, changed_at=TIMES["created_at"], newest=False),
+    "catalogue": iam.CatalogueOperation(name="compute:instances:read"),
+    "who": iam.AllowedPrincipal(type="api_key", id=ID),
+    "access": iam.AccessOperation(operation="compute:instances:read", by=(iam.Grant(policy_id=ID),)),
 }
 """The records of screens with models."""
 # What a person puts in, in the command that is shown before anything was.

@@ -12,6 +12,17 @@ import pytest
 
 from client.models.account import ApiKey, Organization
 from client.models.default_tags import ApplyRun, Counts, TagVersion, Untouched
+from client.models.iam import (
+    AccessOperation,
+    AllowedPrincipal,
+    Attachment,
+    CatalogueOperation,
+    Grant,
+    Group,
+    ListedVersion,
+    Member,
+    Policy,
+)
 from client.models.quotas import Quota, QuotaRequest
 from client.models.tenants import Actor, Entry
 from tui.default_tags.apply_lists import UntouchedRow
@@ -28,6 +39,7 @@ from tui.state.tag_draft import TagRow
 SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
 TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
+TIMES = {"created_at": NOW, "updated_at": NOW}
 TENANT = RememberedTenant(
     "01a0c0de-0000-7000-8000-000000000001",
     "Web Shop's $(reboot)",
@@ -51,21 +63,21 @@ ENTRY = Entry(
 REQUEST = QuotaRequest(
     id="r-1", resource_type="ram", limit=2048, reason="it's $(reboot)", scope="organization", status="pending"
 )
-BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
+BY_POLICY = (Grant(kind="policy", policy_id="p-1"),)
 FAILURE = UntouchedRow(Untouched(resource_type="instance", resource_id="i-1", reason="odd"), "failed", 0)
 RECORDS = {
     **dict.fromkeys(("activity", "activity-of", "organization-activity"), ENTRY),
     **dict.fromkeys(("quotas", "organization-quotas"), QUOTA),
     **dict.fromkeys(("apply-preview", "apply"), TYPE),
     "tenants": TENANT,
-    "policies": {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3},
-    "attachments": {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"},
-    "versions": {"policyId": "p-1", "version": 2},
-    "groups": {"id": "g-1", "name": "on call", "description": "", "policyCount": 1},
-    "members": {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"},
-    "access": {"operation": "compute:instances:read", **BY_POLICY},
-    "catalogue": {"name": "compute:instances:read"},
-    "who": {"type": "user", "id": "u-1", "name": "Astrid"},
+    "policies": Policy(id="p-1", name="roll out; rm -rf /", description="it's\nnew", document={}, **TIMES),
+    "attachments": Attachment(policy_id="p-1", attachee_type="group", attachee_id="g-1", attached_at=NOW),
+    "versions": ListedVersion(policy_id="p-1", version=2, document={}, changed_at=NOW, newest=False),
+    "groups": Group(id="g-1", name="on call", policy_count=1, **TIMES),
+    "members": Member(group_id="g-1", member_type="api_key", member_id="k-1", added_at=NOW),
+    "access": AccessOperation(operation="compute:instances:read", access="allowed", by=BY_POLICY),
+    "catalogue": CatalogueOperation(name="compute:instances:read"),
+    "who": AllowedPrincipal(type="user", id="u-1", name="Astrid"),
     "contexts": ContextSummary(
         name="local two",
         api_endpoint="unix:/tmp/api.sock",

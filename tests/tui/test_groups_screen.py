@@ -1,5 +1,7 @@
 """The groups screen on the real platform, with previews of each change."""
 
+import json
+
 import pytest
 
 from client.connection import Connection
@@ -79,6 +81,8 @@ async def test_the_access_of_a_member_names_group_policy_and_rule(ui: Ui) -> Non
     await ui.command("groups.open deployers", shows=("Members of deployers", "deploy-pipeline"))
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("In groups", "active")
+    member, texts = ui.screen.record, ui.screen.copies()
+    assert (member.member_type, texts["id"], json.loads(texts["JSON"])) == ("api_key", member.member_id, member.wire())
     await ui.press("w", shows=("Access of deploy-pipeline", "◐ conditional", "● allowed"))
     await ui.press("slash")
     await ui.type("instances:delete", shows=("keep-production", "via group deployers", "frn:resourceTag/env"))

@@ -1,6 +1,7 @@
 """Actions of the IAM screens."""
 
-from client.tables.columns import Record, kind_and_id
+from typing import TYPE_CHECKING
+
 from tui.iam import commands
 from tui.shell.action import (
     PERSON_NEEDED,
@@ -13,27 +14,30 @@ from tui.shell.action import (
     selected,
 )
 
-
-@about_record
-def _has_policies(_: ActionContext, group: Record) -> str:
-    return "" if group.get("policyCount") else "no policy is attached to the group"
+if TYPE_CHECKING:
+    from client.models.iam import AccessOperation, AllowedPrincipal, Group, ListedVersion, Member
 
 
 @about_record
-def _is_earlier_version(_: ActionContext, version: Record) -> str:
-    return "this is the current version" if version.get("newest") else ""
+def _has_policies(_: ActionContext, group: "Group") -> str:
+    return "" if group.policy_count else "no policy is attached to the group"
 
 
 @about_record
-def _performs_operations(_: ActionContext, member: Record) -> str:
+def _is_earlier_version(_: ActionContext, version: "ListedVersion") -> str:
+    return "this is the current version" if version.newest else ""
+
+
+@about_record
+def _performs_operations(_: ActionContext, principal: "Member | AllowedPrincipal") -> str:
     """A group performs no operations itself; its members do."""
-    return "a group has no access of its own; open it to see the members" if kind_and_id(member)[0] == "group" else ""
+    is_group = principal.key.startswith("group:")
+    return "a group has no access of its own; open it to see the members" if is_group else ""
 
 
 @about_record
-def _has_deciding_policy(_: ActionContext, access: Record) -> str:
-    policies = [one for one in (*access.get("by", ()), *access.get("deniedBy", ())) if one.get("policyId")]
-    return "" if policies else "no policy decides this operation"
+def _has_deciding_policy(_: ActionContext, access: "AccessOperation") -> str:
+    return "" if access.policy_id else "no policy decides this operation"
 
 
 _readable = all_of(requires_user(PERSON_NEEDED), has_tenant)
@@ -71,7 +75,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("a",),
         footer_label="attach",
         guard=_on_record,
-        command=commands.attachment("attach"),
+        command=commands.attach_policy,
         help="To keys, workload identities or groups; shows the effect first",
         opens_dialog=True,
         writes=True,
@@ -112,7 +116,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.policies:Policies.do_rename",
         keys=("N",),
         guard=_on_record,
-        command=commands.policy_update,
+        command=commands.update("policy"),
         help="The document and its attachments stay as they are",
         opens_dialog=True,
         writes=True,
@@ -158,7 +162,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("e",),
         footer_label="edit",
         guard=_on_record,
-        command=commands.group_update,
+        command=commands.update("group"),
         opens_dialog=True,
         writes=True,
     ),
@@ -181,7 +185,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("a",),
         footer_label="attach",
         guard=_on_record,
-        command=commands.attachment("attach", "group"),
+        command=commands.group_policy("attach"),
         help="Shows the effect on the members first",
         opens_dialog=True,
         writes=True,
@@ -191,7 +195,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "Detach a policy from the group",
         handler="tui.iam.groups:Groups.do_detach",
         guard=all_of(_on_record, _has_policies),
-        command=commands.attachment("detach", "group"),
+        command=commands.group_policy("detach"),
         help="Shows the effect on the members first",
         opens_dialog=True,
         writes=True,
@@ -214,7 +218,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("w",),
         footer_label="who may",
         guard=_on_record,
-        command=commands.who("name"),
+        command=commands.who_of_catalogue,
         help="All principals that may perform the operation, and why; Enter does the same",
         opens_dialog=True,
         accepts_record_argument=True,
@@ -344,7 +348,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("w",),
         footer_label="who may",
         guard=_on_record,
-        command=commands.who("operation"),
+        command=commands.who_of_access,
         opens_dialog=True,
     ),
 )

@@ -1,11 +1,36 @@
 """Commands (`frost iam …`) equivalent to the IAM actions, for the record under the cursor."""
 
-from client.tables.columns import Record, kind_and_id
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
 from tui.shell.action import ActionContext, Command, line
+
+if TYPE_CHECKING:
+    from client.models.iam import (
+        AccessOperation,
+        AllowedPrincipal,
+        Attachment,
+        CatalogueOperation,
+        Group,
+        ListedVersion,
+        Member,
+        Policy,
+    )
+
+T = TypeVar("T")
+
+
+def about_record(command: Callable[[T], str]) -> Command:
+    """Return a command about the record under the cursor; empty without a record."""
+    return lambda context: command(context.record) if context.record is not None else ""
 
 
 def iam(*arguments: str) -> Command:
-    return lambda s: line("iam", *arguments, str(s.record["id"])) if s.record is not None else ""
+    @about_record
+    def command(record: "Group | Policy") -> str:
+        return line("iam", *arguments, record.id)
+
+    return command
 
 
 def plain(*arguments: str) -> Command:
@@ -13,37 +38,45 @@ def plain(*arguments: str) -> Command:
     return lambda _: line("iam", *arguments)
 
 
-def group_update(context: ActionContext) -> str:
-    return _update("group", context.record)
+def update(noun: str) -> Command:
+    """Change name and description of the group or policy."""
+
+    @about_record
+    def command(record: "Group | Policy") -> str:
+        return line("iam", noun, "update", record.id, "--name", record.name, "--description", record.description)
+
+    return command
 
 
-def policy_update(context: ActionContext) -> str:
-    return _update("policy", context.record)
+@about_record
+def who_of_catalogue(operation: "CatalogueOperation") -> str:
+    return _who(operation.name)
 
 
-def _update(noun: str, record: Record | None) -> str:
-    if record is None:
-        return ""
-    arguments = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
-    return line("iam", noun, "update", str(record["id"]), *arguments)
+@about_record
+def who_of_access(access: "AccessOperation") -> str:
+    return _who(access.operation)
 
 
-def who(field: str) -> Command:
-    """List the principals that may perform the operation in the field `named` of the record."""
-    return lambda s: (
-        line("iam", "who", "--operation", str(s.record[field]), "--target", "*") if s.record is not None else ""
-    )
+def _who(operation: str) -> str:
+    """List the principals that may perform an operation."""
+    return line("iam", "who", "--operation", operation, "--target", "*")
 
 
-def access(context: ActionContext) -> str:
-    """List the operations of a key or identity."""
-    return line("iam", "access", *kind_and_id(context.record)) if context.record is not None else ""
+@about_record
+def access(principal: "Member | AllowedPrincipal") -> str:
+    """List the operations of a principal."""
+    return _access(principal.key)
 
 
-def new_member(context: ActionContext) -> str:
+def _access(key: str) -> str:
+    return line("iam", "access", *key.split(":", 1))
+
+
+@about_record
+def new_member(group: "Group") -> str:
     """Add a member to the group under the cursor."""
-    arguments = ("--type", "api_key", "--id", "ID")
-    return line("iam", "group", "member", "add", str(context.record["id"]), *arguments) if context.record else ""
+    return line("iam", "group", "member", "add", group.id, "--type", "api_key", "--id", "ID")
 
 
 def member(verb: str) -> Command:
@@ -52,46 +85,53 @@ def member(verb: str) -> Command:
     def command(context: ActionContext) -> str:
         if not context.subject:
             return ""
-        kind, identifier = kind_and_id(context.record) if verb == "remove" and context.record else ("api_key", "ID")
+        member: Member | None = context.record if verb == "remove" else None
+        kind, identifier = ("api_key", "ID") if member is None else (member.member_type, member.member_id)
         return line("iam", "group", "member", verb, context.subject, "--type", kind, "--id", identifier)
 
     return command
 
 
-def attachment(verb: str, of: str = "policy") -> Command:
-    """Attach or detach a policy; the record is a policy, an attachment or, with `of="group"`, a group."""
+@about_record
+def attach_policy(policy: "Policy") -> str:
+    """Attach the policy under the cursor."""
+    return _pair("attach", policy.id, "group", "ID")
 
-    def command(context: ActionContext) -> str:
-        record = context.record
-        if of == "group":
-            return _pair(verb, "POLICY", "group", str(record["id"])) if record is not None else ""
-        if context.subject:
-            pair = kind_and_id(record) if verb == "detach" and record is not None else ("group", "ID")
-            return _pair(verb, context.subject, *pair)
-        return _pair(verb, str(record["id"]), "group", "ID") if record is not None else ""
+
+def group_policy(verb: str) -> Command:
+    """Attach a policy to the group under the cursor, or detach one."""
+
+    @about_record
+    def command(group: "Group") -> str:
+        return _pair(verb, "POLICY", "group", group.id)
 
     return command
 
 
-def opened(context: ActionContext) -> str:
+def attachment(verb: str) -> Command:
+    """Attach or detach the open policy."""
+
+    def command(context: ActionContext) -> str:
+        if not context.subject:
+            return ""
+        attached: Attachment | None = context.record if verb == "detach" else None
+        kind, identifier = ("group", "ID") if attached is None else (attached.attachee_type, attached.attachee_id)
+        return _pair(verb, context.subject, kind, identifier)
+
+    return command
+
+
+@about_record
+def opened(attached: "Attachment") -> str:
     """List the members of an attached group, or the operations of an attached key or identity."""
-    if context.record is None:
-        return ""
-    kind, identifier = kind_and_id(context.record)
-    return line("iam", "group", "member", "list", identifier) if kind == "group" else access(context)
+    is_group = attached.attachee_type == "group"
+    return line("iam", "group", "member", "list", attached.attachee_id) if is_group else _access(attached.key)
 
 
-def first_policy(context: ActionContext) -> str:
+@about_record
+def first_policy(access: "AccessOperation") -> str:
     """Show the first policy that allows or denies an operation."""
-    policy_id = deciding_policy(context.record or {})
-    return line("iam", "policy", "get", policy_id) if policy_id else ""
-
-
-def deciding_policy(record: Record) -> str:
-    """Return the id of the first policy that allows or denies an operation, denying ones first."""
-    allowing, denying = record.get("by") or (), record.get("deniedBy") or ()
-    grants = (*denying, *allowing) if record.get("access") == "denied" else (*allowing, *denying)
-    return next((str(grant["policyId"]) for grant in grants if grant.get("policyId")), "")
+    return line("iam", "policy", "get", access.policy_id) if access.policy_id else ""
 
 
 def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
@@ -99,11 +139,8 @@ def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
 
 
 def version(verb: str, flag: str = "--version") -> Command:
-
-    def command(context: ActionContext) -> str:
-        if context.record is None:
-            return ""
-        one = context.record
-        return line("iam", "policy", verb, str(one["policyId"]), flag, str(one["version"]))
+    @about_record
+    def command(version: "ListedVersion") -> str:
+        return line("iam", "policy", verb, version.policy_id, flag, str(version.version))
 
     return command

@@ -1,7 +1,7 @@
 """The screens of groups and of a group's members: API keys and workload identities that share policies."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
@@ -13,11 +13,15 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import kind_text, names
+from tui.widgets.policy_text import kind_text, principal_text, row_names, type_text
 from tui.widgets.record_table import Tones
 
+if TYPE_CHECKING:
+    from client.models.iam import Group, Member, Policy
+    from tui.state.list_store import RecordList
 
-class Groups(RemoteListScreen[Record]):
+
+class Groups(RemoteListScreen["Group"]):
     """Groups, with members and policies in the details. Enter opens the members."""
 
     NAME = "groups"
@@ -38,25 +42,25 @@ class Groups(RemoteListScreen[Record]):
     def tones(self) -> Tones:
         return {"description": lambda record: "dim", "updatedAt": lambda record: "dim"}
 
-    def related_key(self, name: str, record: Record) -> str:
-        return f"group:{record['id']}" if name == "policies of" else str(record["id"])
+    def related_key(self, name: str, record: "Group") -> str:
+        return f"group:{record.id}" if name == "policies of" else record.id
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        members = self.related("members", self.related_key("members", record))
-        policies = self.related("policies of", self.related_key("policies of", record))
-        sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
-        return str(record["name"]), [
+    def detail(self, record: "Group") -> tuple[str, Sequence[Section]]:
+        members: RecordList[Member] = self.related("members", self.related_key("members", record))
+        policies: RecordList[Policy] = self.related("policies of", self.related_key("policies of", record))
+        sections: list[Section] = [("", [("", record.description)])] if record.description else []
+        return record.name, [
             *sections,
             (
-                _counted_heading("Members", record.get("memberCount")),
-                names(members.records, "memberName", members.known, "none"),
+                f"Members  {record.member_count:,}",
+                row_names(members.records, lambda member: principal_text(member.principal), members.known, "none"),
             ),
             (
-                _counted_heading("Policies", record.get("policyCount")),
-                names(policies.records, "name", policies.known, "none"),
+                f"Policies  {record.policy_count:,}",
+                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
             ),
-            ("", [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]),
-            ("Id", [("", str(record["id"]))]),
+            ("", [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]),
+            ("Id", [("", record.id)]),
         ]
 
     # Actions
@@ -64,7 +68,7 @@ class Groups(RemoteListScreen[Record]):
     async def do_open(self, argument: str = "") -> None:
         group = await self.named(argument)
         if group is not None:
-            self.post_message(Navigate("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
+            self.post_message(Navigate("members", Subject(self.tenant_id, group.id, group.name)))
 
     async def do_create(self, argument: str = "") -> None:
         from tui.iam import changes
@@ -72,13 +76,13 @@ class Groups(RemoteListScreen[Record]):
         tenant_id = self.tenant_id
 
         async def save(values: Mapping[str, str]) -> None:
-            group = (await self.workspace.ask(group_calls.create(tenant_id, **values))).wire()
+            group = await self.workspace.ask(group_calls.create(tenant_id, **values))
             self.set_filter("")
             self.workspace.collections.put("groups", tenant_id, group)
             self.post_message(UndoCleared("creating a group"))
-            self.select(str(group["id"]))
+            self.select(group.id)
             self.read(quiet=True)
-            self.frame.toast(f"Created group {group['name']}")
+            self.frame.toast(f"Created group {group.name}")
 
         await changes.show_form(self, "New group", {"name": argument}, save, creates="group")
 
@@ -111,10 +115,10 @@ class Groups(RemoteListScreen[Record]):
         group = self.record
         if group is None:
             return
-        title = f"Attach a policy to {group['name']}"
-        policies = await pick_policies(self, title, str(group["id"]), attached=False)
+        title = f"Attach a policy to {group.name}"
+        policies = await pick_policies(self, title, group.id, attached=False)
         for policy in policies or ():
-            await changes.attach(self, policy, [as_attachee(group)])
+            await changes.attach(self, policy, [group.attachee])
 
     async def do_detach(self) -> None:
         from tui.iam import changes
@@ -123,10 +127,10 @@ class Groups(RemoteListScreen[Record]):
         group = self.record
         if group is None:
             return
-        title = f"Detach a policy from {group['name']}"
-        policies = await pick_policies(self, title, str(group["id"]), attached=True)
+        title = f"Detach a policy from {group.name}"
+        policies = await pick_policies(self, title, group.id, attached=True)
         for policy in policies or ():
-            await changes.detach(self, policy, [as_attachee(group)])
+            await changes.detach(self, policy, [group.attachee])
 
     async def do_delete(self) -> None:
         from tui.iam import changes
@@ -138,30 +142,22 @@ class Groups(RemoteListScreen[Record]):
                 group,
                 "group",
                 [("Also deletes", _deleted_with(group))],
-                {"change": "deleteGroup", "groupId": str(group["id"])},
+                {"change": "deleteGroup", "groupId": group.id},
                 lambda identifier, version: ask(group_calls.delete(tenant_id, identifier, version)),
             )
 
 
-def as_attachee(group: Record) -> Record:
-    return {"type": "group", "id": group["id"], "name": group["name"]}
+def _deleted_with(group: "Group") -> str:
+    members = counted(group.member_count, "membership", "memberships")
+    return f"{members}, {counted(group.policy_count, 'attachment', 'attachments')}, permanently"
 
 
-def _deleted_with(group: Record) -> str:
-    members = counted(int(group.get("memberCount", 0)), "membership", "memberships")
-    return f"{members}, {counted(int(group.get('policyCount', 0)), 'attachment', 'attachments')}, permanently"
-
-
-def _counted_heading(title: str, count: object) -> str:
-    return f"{title}  {count:,}" if isinstance(count, int) else title
-
-
-class Members(ChildListScreen[Record]):
+class Members(ChildListScreen["Member"]):
     """Members of a group, with their states: a revoked key remains a member, without effect."""
 
     NAME = "members"
     TITLE = "Members"
-    KIND = MEMBER._replace(id_key="key")
+    KIND = MEMBER
     PRIMARY = "members.access"
     LIST_NAME = "members"
     RELATED = ("groups of", "policies of")
@@ -183,37 +179,36 @@ class Members(ChildListScreen[Record]):
         }
 
     def _status(self, record: Record) -> str:
-        return self.state_of(str(record["key"]))
+        return self.state_of(self.KIND.id_of(record))
 
-    def related_key(self, name: str, record: Record) -> str:
-        return str(record["key"])
-
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        groups = self.related("groups of", str(record["key"]))
-        policies = self.related("policies of", str(record["key"]))
-        facts = [("Type", kind_text(record)), ("State", self._status(record) or "—")]
-        return str(record.get("memberName") or record["memberId"]), [
-            ("", [*facts, ("Added", time_text(record.get("addedAt")))]),
-            ("In groups", names(groups.records, "name", groups.known, "none")),
-            ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
-            ("Id", [("", str(record["memberId"]))]),
+    def detail(self, record: "Member") -> tuple[str, Sequence[Section]]:
+        groups: RecordList[Group] = self.related("groups of", record.key)
+        policies: RecordList[Policy] = self.related("policies of", record.key)
+        facts = [("Type", type_text(record.member_type)), ("State", self.state_of(record.key) or "—")]
+        return record.member_name or record.member_id, [
+            ("", [*facts, ("Added", time_text(record.added_at))]),
+            ("In groups", row_names(groups.records, lambda group: group.name, groups.known, "none")),
+            (
+                "Directly attached policies",
+                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
+            ),
+            ("Id", [("", record.member_id)]),
         ]
 
     # Actions
 
     @property
-    def group(self) -> Record:
+    def group(self) -> "Group | Subject":
         """The open group; only id and name if the list of groups is not loaded."""
         assert self.subject is not None
-        groups = self.workspace.collections.rows("groups", self.tenant_id).records
-        known = next((group for group in groups if group["id"] == self.subject.id), None)
-        return known or {"id": self.subject.id, "name": self.subject.name}
+        groups: RecordList[Group] = self.workspace.collections.rows("groups", self.tenant_id)
+        return next((group for group in groups.records if group.id == self.subject.id), self.subject)
 
     def do_access(self, argument: str = "") -> None:
-        member = next((row for row in self.records() if row["key"] == argument), self.record)
+        member = next((row for row in self.records() if row.key == argument), self.record)
         if member is not None:
-            name = str(member.get("memberName") or member["memberId"])
-            self.post_message(Navigate("access", Subject(self.tenant_id, str(member["key"]), name)))
+            name = member.member_name or member.member_id
+            self.post_message(Navigate("access", Subject(self.tenant_id, member.key, name)))
 
     async def do_add(self) -> None:
         from tui.iam import changes
@@ -223,6 +218,6 @@ class Members(ChildListScreen[Record]):
     async def do_remove(self) -> None:
         from tui.iam import changes
 
-        members = self.table.selected_records
+        members = [member.principal for member in self.table.selected_records]
         if members:
             await changes.remove_members(self, self.group, members)

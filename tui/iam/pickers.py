@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.tables.columns import Column, Kind, Record, fields
+from client.tables.columns import Column, Kind, fields
 from client.tables.iam import POLICY
 from tui.state.list_store import RecordList
 from tui.widgets.picker import Picker
@@ -11,7 +11,9 @@ from tui.widgets.policy_text import kind_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from client.models.iam import Attachment, Group, Member, Policy, Principal
     from tui.shell.remote_list_screen import RemoteListScreen
+    from tui.shell.routes import Subject
 
 _COLUMNS = (
     Column("name", "Name"),
@@ -22,21 +24,22 @@ _COLUMNS = (
 PRINCIPAL = Kind(
     "key or identity",
     "keys and identities",
-    "key",
+    "",
     _COLUMNS,
     fields(_COLUMNS, name="name", type="type", state="status"),
     "name",
 )
 _TONES: Tones = {
     "type": lambda record: "dim",
-    "status": lambda record: None if record.get("status") in ("active", "") else "warning",
+    "status": lambda record: None if record.get("status") in ("active", "", None) else "warning",
     "about": lambda record: "dim",
 }
 
 
-async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: str) -> Sequence[Record] | None:
+async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: str) -> "Sequence[Principal] | None":
     """Pick keys and identities that are not in the group."""
-    principals, members = _rows(screen, "principals"), _rows(screen, "members", group_id)
+    principals: RecordList[Principal] = _rows(screen, "principals")
+    members: RecordList[Member] = _rows(screen, "members", group_id)
     return await screen.pick(
         Picker(
             title,
@@ -50,40 +53,41 @@ async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: st
     )
 
 
-async def pick_attachees(screen: "RemoteListScreen[Any]", policy: Record) -> Sequence[Record] | None:
+async def pick_attachees(screen: "RemoteListScreen[Any]", policy: "Policy | Subject") -> "Sequence[Principal] | None":
     """Pick groups, keys and identities that the policy is not attached to."""
-    policy_id = str(policy["id"])
-    groups, principals = _rows(screen, "groups"), _rows(screen, "principals")
-    attached = _rows(screen, "attachments", policy_id)
+    groups: RecordList[Group] = _rows(screen, "groups")
+    principals: RecordList[Principal] = _rows(screen, "principals")
+    attached: RecordList[Attachment] = _rows(screen, "attachments", policy.id)
 
-    def records() -> Sequence[Record]:
+    def records() -> "Sequence[Principal]":
         return _without([*map(_as_attachee, groups.records), *principals.records], attached)
 
     return await screen.pick(
         Picker(
-            f"Attach {policy['name']} to",
+            f"Attach {policy.name} to",
             PRINCIPAL,
             records,
             tones=_TONES,
             verb="continue",
             empty=_empty((groups, principals, attached), "The policy is already attached to all principals."),
         ),
-        [("groups", ""), ("principals", ""), ("attachments", policy_id)],
+        [("groups", ""), ("principals", ""), ("attachments", policy.id)],
     )
 
 
 async def pick_policies(
     screen: "RemoteListScreen[Any]", title: str, group_id: str, *, attached: bool
-) -> Sequence[Record] | None:
+) -> "Sequence[Policy] | None":
     """Pick one policy that is attached to a group or, with `attached=False`, is not."""
-    every, current = _rows(screen, "policies"), _rows(screen, "policies of", f"group:{group_id}")
+    every: RecordList[Policy] = _rows(screen, "policies")
+    current: RecordList[Policy] = _rows(screen, "policies of", f"group:{group_id}")
     by_key = {column.key: column for column in POLICY.columns}
 
-    def records() -> Sequence[Record]:
+    def records() -> "Sequence[Policy]":
         if attached:
             return current.records
-        ids = {record["id"] for record in current.records}
-        return [record for record in every.records if record["id"] not in ids]
+        ids = {policy.id for policy in current.records}
+        return [policy for policy in every.records if policy.id not in ids]
 
     return await screen.pick(
         Picker(
@@ -104,22 +108,19 @@ def _rows(screen: "RemoteListScreen[Any]", name: str, subject: str = "") -> Reco
     return screen.workspace.collections.rows(name, screen.tenant_id, subject)
 
 
-def _without(records: Sequence[Record], current: RecordList[Any]) -> list[Record]:
-    """Return the records that are not in `there`: groups first, then by name."""
-    keys = {record["key"] for record in current.records}
-    left = [record for record in records if record["key"] not in keys]
-    return sorted(left, key=lambda record: (record["type"] != "group", str(record["name"]).casefold()))
+def _without(
+    principals: "Sequence[Principal]", current: "RecordList[Member] | RecordList[Attachment]"
+) -> "list[Principal]":
+    """Return the principals that are not in the current list: groups first, then by name."""
+    keys = {row.key for row in current.records}
+    left = [principal for principal in principals if principal.key not in keys]
+    return sorted(left, key=lambda principal: (principal.type != "group", principal.name.casefold()))
 
 
-def _as_attachee(group: Record) -> Record:
-    return {
-        "key": f"group:{group['id']}",
-        "type": "group",
-        "id": group["id"],
-        "name": group["name"],
-        "status": "",
-        "about": group.get("description") or "",
-    }
+def _as_attachee(group: "Group") -> "Principal":
+    from client.models.iam import Principal
+
+    return Principal(type="group", id=group.id, name=group.name, about=group.description)
 
 
 def _empty(lists: Sequence[RecordList[Any]], text: str) -> Callable[[], str]:

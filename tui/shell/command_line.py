@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from client.tables.columns import record_of
 from tui.shell import actions, routes
 
 if TYPE_CHECKING:
     from client.models.account import ApiKey
+    from client.models.iam import CatalogueOperation, Group, Policy
     from client.models.quotas import Quota
     from tui.shell.navigator import Navigator
+    from tui.state.list_store import RecordList
     from tui.state.workspace import Workspace
 
 
@@ -309,7 +310,8 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     if scope == "contexts":
         return list(workspace.connection.config.contexts)
     if scope in ("policies", "groups", "catalogue"):
-        return [str(record_of(row)["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
+        named: RecordList[CatalogueOperation | Group | Policy] = workspace.collections.rows(scope, workspace.tenant_id)
+        return [row.name for row in named.records]
     if scope == "api-keys":
         keys: Sequence[ApiKey] = workspace.collections.rows("own keys", "").records
         return [key.name for key in keys]

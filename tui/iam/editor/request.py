@@ -8,7 +8,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from client.models.iam import CatalogueOperation
 
 
 def matches(pattern: str, operation: str) -> bool:
@@ -212,11 +215,11 @@ def field_values(operation: str, target: str, facts: Mapping[str, Any]) -> dict[
     return values
 
 
-def initial_values(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def initial_values(text: str, catalogue: "Sequence[CatalogueOperation]") -> dict[str, str]:
     """Return an initial request for any target and an operation, preferably `read`, that the first pattern matches."""
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:
         return {"target": "*"}
-    named = [str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))]
-    operation = next((name for name in named if name.endswith(":read")), named[0] if named else "")
-    return {"operation": operation, "target": "*"}
+    named = [operation.name for operation in catalogue if matches(pattern[1], operation.name)]
+    chosen = next((name for name in named if name.endswith(":read")), named[0] if named else "")
+    return {"operation": chosen, "target": "*"}

@@ -6,7 +6,7 @@ It sends requests only through `Workspace.ask`, and belongs to the tenant in use
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -16,7 +16,6 @@ from textual.worker import Worker
 
 from client.api import analysis
 from client.errors import FrostError
-from client.tables.columns import Record
 from tui.iam.editor import actions, autosave, json_scanner, lists, request, save
 from tui.iam.editor.autosave import DraftAutosave
 from tui.iam.editor.completion import Catalogue
@@ -33,6 +32,9 @@ from tui.shell.bars import Footer
 from tui.shell.routes import PrincipalLoaded
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Menu
+
+if TYPE_CHECKING:
+    from client.models.iam import CatalogueOperation, Policy
 
 OVERDUE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
@@ -68,12 +70,12 @@ class PolicyEditor(EditorLayout):
         workspace: Workspace,
         keys: keymap.Keys,
         *,
-        policy: Record | None,
+        policy: "Policy | None",
         name: str = "",
         text: str = "",
-        catalogue: Sequence[Record] = (),
+        catalogue: "Sequence[CatalogueOperation]" = (),
     ) -> None:
-        document = Document.of(policy, name, text or TEMPLATES[0].text)
+        document = Document.of(policy.wire() if policy is not None else None, name, text or TEMPLATES[0].text)
         pane, popup = PolicyText(document.text), Popup()
         self.completion = CompletionController(
             pane, popup, after_refresh=self.call_after_refresh, note_changed=self.show_note
@@ -142,7 +144,7 @@ class PolicyEditor(EditorLayout):
     async def _load_catalogue(self) -> None:
         """Load the operations. Without them, completion does not offer operations."""
         try:
-            self.catalogue = [operation.wire() for operation in await self.workspace.ask(analysis.operations())]
+            self.catalogue = await self.workspace.ask(analysis.operations())
         except FrostError:
             return
         self._use_catalogue()
