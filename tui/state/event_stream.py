@@ -139,9 +139,9 @@ def watch_operation(
         FrostError: The operation cannot be read.
     """
 
-    from client.api import operations
+    from client.api import tenants
 
     async def read() -> Mapping[str, Any]:
-        return (await requests.ask(operations.get(tenant_id, operation_id))).wire()
+        return (await requests.ask(tenants.operation(tenant_id, operation_id))).wire()
 
     return readings(read, partial(streams.signals, tenant_id, resource_types), is_final)

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from client.api import account, activity, analysis, default_tags, groups, keys, operations, policies, quotas
+from client.api import account, activity, analysis, default_tags, groups, keys, policies, quotas, tenants
 from client.tables.columns import Record, kind_and_id
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ async def _runs(requests: "Requests", tenant: str, _subject: str) -> AsyncIterat
 
 
 async def _operation(requests: "Requests", tenant: str, run: str) -> AsyncIterator[Sequence[Record]]:
-    yield [(await requests.ask(operations.get(tenant, run))).wire()]
+    yield [(await requests.ask(tenants.operation(tenant, run))).wire()]
 
 
 async def _quotas(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
