@@ -1,6 +1,6 @@
 """Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
 
-The results other than the catalogue are JSON objects, typed in client/models/iam.py.
+The results of access and who are JSON objects, typed in client/models/iam.py.
 """
 
 from __future__ import annotations
@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, Request, path, records
+from client.transport.call import Call, Model, ModelT, Request, path, record, records
 
 if TYPE_CHECKING:
-    from client.models.iam import (
-        Access,
-        AllowedPrincipals,
-        AuthorCheck,
-        CatalogueOperation,
-        ChangePreview,
-        CoverageMap,
-        Simulation,
-    )
+    from client.models.analysis import AuthorCheck, ChangePreview, CoverageMap, Simulation
+    from client.models.iam import Access, AllowedPrincipals, CatalogueOperation
 
 CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("iam.CatalogueOperation")
+SIMULATION: Model[Simulation] = Model("analysis.Simulation")
+COVERAGE_MAP: Model[CoverageMap] = Model("analysis.CoverageMap")
+AUTHOR_CHECK: Model[AuthorCheck] = Model("analysis.AuthorCheck")
+CHANGE_PREVIEW: Model[ChangePreview] = Model("analysis.ChangePreview")
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.
@@ -52,7 +49,7 @@ def simulate(
     }
     if as_author:
         body["asAuthor"] = True
-    return _post(tenant_id, "simulate", body, "decision", "reason", "rules")
+    return _analyse(tenant_id, "simulate", body, SIMULATION, "decision", "reason", "rules")
 
 
 def coverage(
@@ -75,12 +72,12 @@ def coverage(
         body["compare"] = dict(compare)
     if operations:
         body["operations"] = True
-    return _post(tenant_id, "coverage", body, "total", "targets")
+    return _analyse(tenant_id, "coverage", body, COVERAGE_MAP, "total", "targets")
 
 
 def check(tenant_id: str, document_text: str) -> Call[AuthorCheck]:
     """Check that a document grants no more than the principal has, with counterexamples."""
-    return _post(tenant_id, "check", {"documentText": document_text}, "answer", "counterexamples")
+    return _analyse(tenant_id, "check", {"documentText": document_text}, AUTHOR_CHECK, "answer", "counterexamples")
 
 
 def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Access]:
@@ -93,7 +90,7 @@ def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Acces
 def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[AllowedPrincipals]:
     """Return all principals that may use an operation on a target, with their grants."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
-    return _post(tenant_id, "who", body, "principals", "total", "examined")
+    return Call(_request(tenant_id, "who", body), _document, needs=("principals", "total", "examined"), reads=True)
 
 
 def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
@@ -103,12 +100,15 @@ def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
         change: attach, detach, addMember, removeMember, deleteGroup, deletePolicy or updatePolicy.
         names: Parameters of the change: policyId, groupId, principalType, principalId, documentText.
     """
-    return _post(tenant_id, "preview", {"change": change, **names}, "principals")
+    return _analyse(tenant_id, "preview", {"change": change, **names}, CHANGE_PREVIEW, "principals")
 
 
-def _post(tenant_id: str, analysis: str, body: dict[str, Any], *needs: str) -> Call[Any]:
-    request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
-    return Call(request, _document, needs=needs, reads=True)
+def _request(tenant_id: str, analysis: str, body: dict[str, Any]) -> Request:
+    return Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
+
+
+def _analyse(tenant_id: str, analysis: str, body: dict[str, Any], model: Model[ModelT], *needs: str) -> Call[ModelT]:
+    return record(_request(tenant_id, analysis, body), model, needs, reads=True)
 
 
 def _document(document: Any) -> Any:

@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
+from client.models.analysis import AuthorCheck, DocumentProblem, PrincipalChange, Simulation, TargetCoverage
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
@@ -71,9 +72,13 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def principal(text: str) -> dict[str, Any]:
+def principal(text: str) -> PrincipalChange:
     changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
-    return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
+    return PrincipalChange(id=text, type=text, name=text, policies_before=1, policies_after=0, **changes)
+
+
+def coverage(text: str) -> TargetCoverage:
+    return TargetCoverage(target=text, gained=(text,), lost=(text,))
 
 
 def scope(text: str) -> dict[str, Any]:
@@ -113,16 +118,17 @@ class Parts(Screen[None]):
 
     def compose(self) -> ComposeResult:
         text = self.text
-        problem = {"line": 1, "column": 1, "reason": text, "suggestions": [text]}
+        problem = DocumentProblem(path=text, reason=text, suggestions=(text,))
         rule = {"index": 0, "name": text, "failed": text}
-        verdict = {"decision": text, "reason": text, "nearestRule": rule, "missing": [{"key": text}]}
+        verdict = Simulation.model_validate(
+            {"decision": text, "reason": text, "rules": [], "nearestRule": rule, "missing": [{"key": text}]}
+        )
+        check = AuthorCheck(answer=text, counterexamples=())
         yield TitleBar()
         yield Tabs()
         invalid, failed = Verdict(), Verdict()
         invalid.set_reactive(Verdict.evaluation, Evaluation(problems=[problem]))
-        failed.set_reactive(
-            Verdict.evaluation, Evaluation(verdict=verdict, check={"answer": text}, request_problem=text)
-        )
+        failed.set_reactive(Verdict.evaluation, Evaluation(verdict=verdict, check=check, request_problem=text))
         yield invalid
         yield failed
         panel = Panel()
@@ -221,7 +227,7 @@ class Hostile(KeyQueueApp):
                     text,
                     text,
                     f"{text} ",
-                    {"target": text, "gained": [text], "lost": [text], "problem": ""},
+                    coverage(text),
                     {"name": text, "description": text},
                     stored={"name": "", "description": text},
                     caution=text,
@@ -246,7 +252,7 @@ class Hostile(KeyQueueApp):
                 TagConflict(text, tags(text), tags(text)),
                 TagForm(safe(text, 60), (text, text), TagDraft({}, 1).problem_of, count="1/10"),
                 LastOwner([{"name": text, "id": text}]),
-                Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
+                Difference(text, text, f"{text} ", coverage(text)),
             ):
                 yield lambda dialog=dialog: self.over(dialog)
             yield self.back

@@ -1,11 +1,13 @@
 """The parts of the policy editor that need no platform."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from client.models.analysis import Counterexample, RequestFacts, TargetCoverage
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
@@ -162,7 +164,7 @@ def test_facts_of_the_request_form() -> None:
     ):
         assert request.parse_values({name: value}).facts.get(name, ...) == fact
     facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
-    values = request.field_values("compute:instances:read", "*", facts)
+    values = request.field_values("compute:instances:read", "*", RequestFacts.model_validate(facts))
     assert request.parse_values(values).facts == {**facts, "currentTime": None}
 
 
@@ -183,17 +185,18 @@ def test_the_words_of_a_field_fit_its_line(field: request.Field) -> None:
 # The difference
 
 
-def painted(before: str, after: str, effect: dict[str, object], cells: int = 60) -> list[str]:
+def painted(before: str, after: str, gained: Sequence[str] = (), cells: int = 60) -> list[str]:
     """The lines of a difference as they are painted."""
+    effect = TargetCoverage(gained=tuple(gained), lost=())
     return [line.plain for part in difference_lines(before, after, effect, 8) for line in review.folded(part, cells)]
 
 
 def test_differences_of_a_new_and_of_a_long_document() -> None:
-    lines = painted("", "{\n}\n", {"gained": ["compute:images:read"], "lost": []})
+    lines = painted("", "{\n}\n", ["compute:images:read"])
     assert lines[:3] == ["Effect on *", "  +1 gained", "  + compute:images:read"]
     assert lines[-2:] == ["  + {", "  + }"]
     text = json.dumps(json.loads(document(*[rule("compute:images:read", name=f"rule {at}") for at in range(9)])))
-    lines = painted("{}", text, {})
+    lines = painted("{}", text)
     assert max(map(len, lines)) <= 60
     assert text in "".join(line[4:] for line in lines)
 
@@ -214,7 +217,7 @@ DELETE = "compute:instances:delete"
 
 def fixes(text: str, operation: str = DELETE, index: int = 0, **held: Any) -> list[Fix]:
     """The fixes of a document for a counterexample; `held` are the permissions of the author."""
-    example = {"operation": operation, "target": "*", "facts": {}, "ruleIndex": index, "ruleName": ""}
+    example = Counterexample(operation=operation, rule_index=index)
     return list(counterexample_fixes.candidate_fixes(text, example, NAMES, held))
 
 

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 from client.api import analysis
 from client.errors import FrostError
+from client.models.analysis import Counterexample
 from client.policy.model import parse_cidr_block
-from client.texts.effects import counted
 from client.transport.call import Ask
 from tui.iam.editor import document, json_scanner
+from tui.iam.editor.evaluation import example_count
 from tui.iam.editor.request import field_values, matches, parse_values
 
 Rule = Mapping[str, Any]
-Example = Mapping[str, Any]
+"""A rule of the document, as JSON."""
 Permissions = Mapping[str, Sequence[Mapping[str, Any]]]
 """The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
 
@@ -36,7 +37,7 @@ class Fix(NamedTuple):
 
 
 async def verified_fixes(
-    ask: Ask, tenant_id: str, text: str, example: Example, names: Sequence[str], person: str
+    ask: Ask, tenant_id: str, text: str, example: Counterexample, names: Sequence[str], person: str
 ) -> list[Fix]:
     """Return the changes that remove a counterexample, each verified by the platform.
 
@@ -61,22 +62,21 @@ async def verified_fixes(
     return fixes
 
 
-async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: Sequence[str]) -> Fix | None:
+async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Counterexample, names: Sequence[str]) -> Fix | None:
     """Extend a fix until the document denies the example, and add the result of the author check.
 
     Return None if the example is still allowed, or if no rule would remain.
     """
-    operation, target = str(example["operation"]), str(example["target"])
-    trial = parse_values(field_values(operation, target, example.get("facts") or {}))
-    if not example.get("future"):
+    operation = example.operation
+    trial = parse_values(field_values(operation, example.target, example.facts))
+    if not example.future:
         for _ in range(MAX_RULES):
             text = fix.text
             verdict = await ask(analysis.simulate(tenant_id, text, operation, trial.target, trial.facts))
-            if (other_rule := verdict["decidingRule"]) is None or verdict["decision"] == "denied":
+            if verdict.deciding_rule is None or not verdict.allowed:
                 break
             # Another rule allows the operation too.
-            index = int(other_rule["index"])
-            shorter = await asyncio.to_thread(exclude_operation, text, index, operation, names)
+            shorter = await asyncio.to_thread(exclude_operation, text, verdict.deciding_rule.index, operation, names)
             if shorter is None:
                 return None
             fix = fix._replace(text=shorter)
@@ -84,23 +84,24 @@ async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: S
             return None
     text = fix.text
     check = await ask(analysis.check(tenant_id, text))
-    count = len(check.get("counterexamples") or ())
-    if check["answer"] == "within":
+    if check.answer == "within":
         result = "The draft is then within your permissions"
-    elif not count:
-        result = "The author check is then still undecided"
+    elif count := example_count(check):
+        result = f"{count} left to fix"
     else:
-        result = f"{counted(count, 'counterexample', 'counterexamples')} left to fix"
+        result = "The author check is then still undecided"
     return fix._replace(note=f"{fix.note}. {result}")
 
 
-def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:
+def candidate_fixes(
+    text: str, example: Counterexample, names: Sequence[str], permissions: Permissions
+) -> Iterator[Fix]:
     """Yield the changes for a counterexample, the smallest first. `text` must be a valid document."""
-    index, operation = int(example["ruleIndex"]), str(example["operation"])
+    index, operation = example.rule_index, example.operation
     rules = json.loads(text)["rules"]
     rule = rules[index]
     grants = permissions.get(operation, ())
-    if not example.get("future"):
+    if not example.future:
         for limited in _limited_rules(rule, operation, grants, names, permissions):
             remaining = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
@@ -183,7 +184,7 @@ def patterns_without(pattern: str, operation: str, names: Sequence[str]) -> list
 
 
 def _only(rule: Rule, is_allowed: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
-    """Return the rule with only the catalogue operations that satisfy `wanted`, in few patterns; None without any."""
+    """Return the rule with only the allowed operations of the catalogue, in few patterns; None without any."""
     patterns: list[str] = []
     for pattern in rule["operations"]:
         patterns += _part(_three_parts(pattern), is_allowed, names, 0)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from client.models.analysis import RequestFacts
+
 
 def matches(pattern: str, operation: str) -> bool:
     """Return whether a pattern matches an operation `service:resource:action`. A shorter pattern must end in `*`."""
@@ -200,16 +202,23 @@ def parse_values(values: Mapping[str, str]) -> Request:
     )
 
 
-def field_values(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Convert a request, such as that of a counterexample, to field values."""
-    values = {"operation": operation, "target": target, "asAuthor": ""}
-    for name in ("principalType", "region", "sourceIp"):
-        values[name] = str(facts.get(name) or "")
-    for name in ("requestTags", "resourceTags"):
-        tags = facts.get(name)
-        values[name] = "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
-    values["currentTime"] = str(facts.get("currentTime") or UNKNOWN) if "currentTime" in facts else UNKNOWN
-    return values
+def field_values(operation: str, target: str, facts: RequestFacts) -> dict[str, str]:
+    """Convert the request of a counterexample to field values."""
+    return {
+        "operation": operation,
+        "target": target,
+        "asAuthor": "",
+        "principalType": facts.principal_type or "",
+        "region": facts.region or "",
+        "sourceIp": facts.source_ip or "",
+        "requestTags": _tags_value(facts.request_tags),
+        "resourceTags": _tags_value(facts.resource_tags),
+        "currentTime": facts.current_time or UNKNOWN,
+    }
+
+
+def _tags_value(tags: Mapping[str, str] | None) -> str:
+    return "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
 
 
 def initial_values(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
