@@ -3,6 +3,7 @@
 import inspect
 import re
 import shlex
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -13,6 +14,7 @@ import pytest
 
 import client.api
 from client.commands.command import Group
+from client.models import iam
 from tests.docs.commands import entries, parse
 from tests.homes import Home
 from tests.tui.screens import opened
@@ -116,6 +118,12 @@ RECORD = {
     **{"reason": "launch", "runId": ID, "organizationId": ID, "api_endpoint": "https://api.example.com/api"},
     "tried": ["--operation", "a:b:c", "--target", "*"],
 }
+TIMES = {"created_at": datetime(2026, 11, 1, tzinfo=UTC), "updated_at": datetime(2026, 11, 1, tzinfo=UTC)}
+MODELS = {
+    "policies": iam.Policy(id=ID, name="ops", document={}, **TIMES),
+    "groups": iam.Group(id=ID, name="ops", policy_count=1, **TIMES),
+}
+"""The records of screens with models."""
 # What a person puts in, in the command that is shown before anything was.
 PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
 
@@ -126,7 +134,12 @@ def command_of(action: actions.Action) -> str:
     record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in screen else RECORD
     tenants = {"tenant": ID, "tenant_before": ID, "creatable": (ID,)}
     context = actions.ActionContext(
-        screen=screen, subject=ID, record=record, context_name="local", draft=draft, **tenants
+        screen=screen,
+        subject=ID,
+        record=MODELS.get(action.scope, record),
+        context_name="local",
+        draft=draft,
+        **tenants,
     )
     return action.command(context)
 

@@ -3,13 +3,14 @@
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol
 
 import pytest
 
 from client.api import policies as policy_calls
+from client.models.iam import Policy
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.iam.editor import request
@@ -129,9 +130,9 @@ async def editing(
         yield await edit_on(ui, policy, text)
 
 
-async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> PolicyEditor:
+async def push(ui: Ui, policy: Policy | None, *, text: str = "") -> PolicyEditor:
     """Push the editor as the policies screen does."""
-    editor = PolicyEditor(ui.app.workspace, ui.app.keys, policy=record, text=text)
+    editor = PolicyEditor(ui.app.workspace, ui.app.keys, policy=policy, text=text)
     await ui.app.push_screen(editor)
 
     def begun() -> bool:
@@ -156,16 +157,16 @@ def hung(home: Home) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-async def policies(ui: Ui) -> Sequence[Mapping[str, Any]]:
+async def policies(ui: Ui) -> list[Policy]:
     """The stored policies of the tenant."""
     client = await ui.app.workspace.client()
     tenant = ui.app.workspace.tenant_id
-    return [one.wire() async for page in client.pages(policy_calls.page(tenant)) for one in page]
+    return [one async for page in client.pages(policy_calls.page(tenant)) for one in page]
 
 
-async def stored(ui: Ui, name: str) -> Mapping[str, Any]:
+async def stored(ui: Ui, name: str) -> Policy:
     """A stored policy by name."""
-    return next(one for one in await policies(ui) if one["name"] == name)
+    return next(one for one in await policies(ui) if one.name == name)
 
 
 def document(*rules: str) -> str:

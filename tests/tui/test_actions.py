@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from client.models.iam import Group, Policy
 from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
@@ -23,9 +24,11 @@ TENANT |= {"organizationId": "org-1", "organizationName": "Aurora Labs"}
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
+AT = datetime(2026, 11, 1, tzinfo=UTC)
+TIMES = {"created_at": AT, "updated_at": AT}
 ENTRY = Entry(
     id="7",
-    at=datetime(2026, 11, 1, tzinfo=UTC),
+    at=AT,
     actor=Actor(kind="session"),
     operation="policy.attach",
     target="policy:p-1",
@@ -41,10 +44,10 @@ RECORDS = {
     **dict.fromkeys(("quotas", "organization-quotas"), QUOTA),
     **dict.fromkeys(("apply-preview", "apply"), TYPE),
     "tenants": TENANT,
-    "policies": {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3},
+    "policies": Policy(id="p-1", name="roll out; rm -rf /", description="it's\nnew", document={}, **TIMES),
     "attachments": {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"},
     "versions": {"policyId": "p-1", "version": 2},
-    "groups": {"id": "g-1", "name": "on call", "description": "", "policyCount": 1},
+    "groups": Group(id="g-1", name="on call", policy_count=1, **TIMES),
     "members": {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"},
     "access": {"operation": "compute:instances:read", **BY_POLICY},
     "catalogue": {"name": "compute:instances:read"},

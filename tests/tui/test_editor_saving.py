@@ -72,12 +72,12 @@ async def test_saving_shows_the_difference_and_stores_a_version(demo: Home, edit
     await it.press("ctrl+s")
     await it.expect("Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"')
     await it.press("escape", top=it.editor)
-    assert (await stored(it.ui, "deployments"))["version"] == 3
+    assert (await stored(it.ui, "deployments")).version == 3
     await it.press("ctrl+s", shows="Effect on *")
     await it.press("enter", shows=("version 4", "saved"))
     policy = await stored(it.ui, "deployments")
-    assert (policy["version"], policy["description"]) == (4, it.editor.document.description)
-    assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
+    assert (policy.version, policy.description) == (4, it.editor.document.description)
+    assert "storage:objects:read" in policy.document["rules"][0]["operations"]
     assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
     await it.expect("same as v4")
 
@@ -109,7 +109,7 @@ async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
     await it.press(*"draft", "escape", shows="Policy  draft  new")
     await it.press("ctrl+s", shows="Save a new policy")
     await it.press(*"nightly", "enter", shows="Policy  nightly  version 1")
-    assert any(one["name"] == "nightly" for one in await policies(it.ui))
+    assert any(one.name == "nightly" for one in await policies(it.ui))
     await it.press("ctrl+g", top=it.ui.app.frame)
     assert it.editor.document.saved is not None
 
@@ -125,14 +125,14 @@ async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home
     await it.press("escape", shows="Save my changes on top")
     await it.press("escape")
     assert it.text == mine
-    assert (await stored(it.ui, "deployments"))["version"] == 4
+    assert (await stored(it.ui, "deployments")).version == 4
     await it.press("ctrl+s", shows="Effect on *")
     await it.press("enter", shows="Newer version: 4")
     await it.ui.answer("o")
     await it.expect("Save deployments on version 4", "Effect on keys and identities", "deploy-pipeline", "Effect on *")
     await it.press(*["pagedown"] * 3, shows='−       "name": "theirs"')
     await it.press("enter", shows="version 5")
-    assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
+    assert (await stored(it.ui, "deployments")).document["rules"][0]["name"] == "mine"
 
 
 async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, edit: Edit) -> None:
@@ -146,7 +146,7 @@ async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, e
     await it.expect("too much")
     await it.press("escape", shows=("× The draft would allow", "you do not have this permission"))
     assert it.text == text
-    assert not any(one["name"] == "too much" for one in await policies(it.ui))
+    assert not any(one.name == "too much" for one in await policies(it.ui))
     shown = it.editor.panel.counterexample
     await it.press("t")
     await it.until(lambda: it.editor.form.values["operation"] == shown.operation, "the example in the form")
@@ -197,7 +197,7 @@ async def test_a_save_beyond_its_author_names_the_principals(viewer: Home, edit:
     await it.press("ctrl+s", shows=("Save deployments on version 3", "Effect on keys and identities"))
     await it.press("enter", shows=("Not saved: ", "more permissions than you have", "API key", "deploy-pipeline"))
     await it.expect("Ask the author", "a user who has")
-    assert (await stored(it.ui, "deployments"))["version"] == 3
+    assert (await stored(it.ui, "deployments")).version == 3
     await it.press("escape", top=it.editor)
 
 

@@ -48,8 +48,8 @@ async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, m
         await it.press("o", shows=("Save their name on version 4", "their words"))
         await it.press("enter", shows="Policy  their name  version 5")
         after = await stored(it.ui, "their name")
-        assert after["description"] == "their words"
-        assert after["document"]["rules"][0]["name"] == "mine"
+        assert after.description == "their words"
+        assert after.document["rules"][0]["name"] == "mine"
 
 
 async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.M
         await it.press("o", shows=("Save their name on version 4", "Change of name", "− their name", "+ mine"))
         await it.gone("In description")
         await it.press("enter", shows="Policy  mine  version 5")
-        assert (await stored(it.ui, "mine"))["description"] == "their words"
+        assert (await stored(it.ui, "mine")).description == "their words"
 
 
 async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ async def test_a_save_without_a_response_is_not_stored_twice(demo: Home, edit: E
     it = await edit(policy=None, text=first)
     policy_id = await store_unanswered(it, "arrived")
     await save_as(it, "arrived", shows="Policy  arrived  version 1")
-    assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [policy_id]
+    assert [one.id for one in await policies(it.ui) if one.name == "arrived"] == [policy_id]
     await it.editor.leave(keep=False)
 
     it = await edit(policy=None, text=first)
@@ -106,8 +106,8 @@ async def test_a_save_without_a_response_is_not_stored_twice(demo: Home, edit: E
     await it.evaluate(document(rule(READ, name="second")))
     await save_as(it, "changed", shows=("Save changed on version 1", "Your earlier request was stored"))
     await it.press("enter", shows="Policy  changed  version 2")
-    (changed,) = [one for one in await policies(it.ui) if one["name"] == "changed"]
-    assert changed["document"]["rules"][0]["name"] == "second"
+    (changed,) = [one for one in await policies(it.ui) if one.name == "changed"]
+    assert changed.document["rules"][0]["name"] == "second"
     await it.editor.leave(keep=False)
 
     it = await edit(policy=None, text=first)

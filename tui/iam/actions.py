@@ -1,5 +1,7 @@
 """Actions of the IAM screens."""
 
+from typing import TYPE_CHECKING
+
 from client.tables.columns import Record, kind_and_id
 from tui.iam import commands
 from tui.shell.action import (
@@ -13,10 +15,13 @@ from tui.shell.action import (
     selected,
 )
 
+if TYPE_CHECKING:
+    from client.models.iam import Group
+
 
 @about_record
-def _has_policies(_: ActionContext, group: Record) -> str:
-    return "" if group.get("policyCount") else "no policy is attached to the group"
+def _has_policies(_: ActionContext, group: "Group") -> str:
+    return "" if group.policy_count else "no policy is attached to the group"
 
 
 @about_record
@@ -71,7 +76,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("a",),
         footer_label="attach",
         guard=_on_record,
-        command=commands.attachment("attach"),
+        command=commands.attach_policy,
         help="To keys, workload identities or groups; shows the effect first",
         opens_dialog=True,
         writes=True,
@@ -112,7 +117,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.policies:Policies.do_rename",
         keys=("N",),
         guard=_on_record,
-        command=commands.policy_update,
+        command=commands.update("policy"),
         help="The document and its attachments stay as they are",
         opens_dialog=True,
         writes=True,
@@ -158,7 +163,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("e",),
         footer_label="edit",
         guard=_on_record,
-        command=commands.group_update,
+        command=commands.update("group"),
         opens_dialog=True,
         writes=True,
     ),
@@ -181,7 +186,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("a",),
         footer_label="attach",
         guard=_on_record,
-        command=commands.attachment("attach", "group"),
+        command=commands.group_policy("attach"),
         help="Shows the effect on the members first",
         opens_dialog=True,
         writes=True,
@@ -191,7 +196,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "Detach a policy from the group",
         handler="tui.iam.groups:Groups.do_detach",
         guard=all_of(_on_record, _has_policies),
-        command=commands.attachment("detach", "group"),
+        command=commands.group_policy("detach"),
         help="Shows the effect on the members first",
         opens_dialog=True,
         writes=True,

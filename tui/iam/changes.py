@@ -1,7 +1,7 @@
 """Changes of groups and policies, with the effect shown for confirmation."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.api import groups, policies
 from client.errors import FrostError
@@ -15,8 +15,11 @@ from tui.widgets.form import Field, Form, check_name, problem_text, show_until_s
 from tui.widgets.policy_text import kind_text
 
 if TYPE_CHECKING:
-    from client.models.base import Wire
+    from client.models.iam import Group, Policy
     from tui.shell.remote_list_screen import RemoteListScreen
+    from tui.shell.routes import Subject
+
+T = TypeVar("T", bound="Group | Policy")
 
 
 async def confirm_effect(
@@ -42,7 +45,7 @@ async def show_form(
     save: Callable[[Mapping[str, str]], Awaitable[None]],
     *,
     creates: str = "",
-    reload: Callable[[], Awaitable[Record]] | None = None,
+    reload: "Callable[[], Awaitable[Group | Policy]] | None" = None,
 ) -> None:
     """Show a form for name and description until it is saved or cancelled. A rejected form retains the input.
 
@@ -64,7 +67,7 @@ async def show_form(
         if error.code != "STALE_VERSION" or reload is None:
             return problem_text(error), values
         try:
-            newer = await reload()
+            newer = (await reload()).wire()
         except FrostError as failed:
             return problem_text(failed), values
         problem = f"{stale_text(error, stored, newer)} Your input is kept; save to overwrite."
@@ -77,9 +80,9 @@ async def show_form(
     await show_until_saved(screen.app.push_screen_wait, build, before, save, creates=creates, rejected=rejected)
 
 
-def form_values(record: Record) -> dict[str, str]:
+def form_values(record: "Group | Policy") -> dict[str, str]:
     """Return the initial form values for a record."""
-    return {name: str(record.get(name) or "") for name in ("name", "description")}
+    return {"name": record.name, "description": record.description}
 
 
 MEMBERS = ("name", "description", "document")
@@ -103,12 +106,12 @@ def stale_text(error: FrostError, before: Record | None = None, newer: Record | 
 
 
 async def edit_texts(
-    screen: "RemoteListScreen[Any]",
+    screen: "RemoteListScreen[T]",
     title: str,
-    record: Record,
+    record: T,
     *,
-    update: Callable[[str, int, Mapping[str, str]], Awaitable["Wire"]],
-    get: Callable[[str], Awaitable["Wire"]],
+    update: Callable[[str, int, Mapping[str, str]], Awaitable[T]],
+    get: Callable[[str], Awaitable[T]],
     noun: str,
 ) -> None:
     """Edit name and description of a group or policy in a form.
@@ -118,130 +121,126 @@ async def edit_texts(
         get: Reads a record by id.
         noun: The kind of the record, `group` or `policy`.
     """
-    current, identifier, tenant_id = record, str(record["id"]), screen.tenant_id
+    current, tenant_id = record, screen.tenant_id
 
-    def show(stored: "Wire") -> Record:
-        wire: Record = stored.wire()
-        screen.workspace.collections.put(screen.LIST_NAME, tenant_id, wire)
-        return wire
+    def show(stored: T) -> T:
+        screen.workspace.collections.put(screen.LIST_NAME, tenant_id, stored)
+        return stored
 
     async def save(values: Mapping[str, str]) -> None:
-        changed = {name: value for name, value in values.items() if value != current[name]}
+        before = form_values(current)
+        changed = {name: value for name, value in values.items() if value != before[name]}
         if changed:
-            before = current["name"]
-            name = show(await update(identifier, int(current["version"]), changed))["name"]
+            name = show(await update(record.id, current.version, changed)).name
             screen.post_message(UndoCleared(f"editing a {noun}"))
-            text = f"Renamed {noun} {before} to {name}" if name != before else f"Saved {noun} {name}"
+            text = f"Renamed {noun} {current.name} to {name}" if name != current.name else f"Saved {noun} {name}"
             screen.frame.toast(text)
 
-    async def reload() -> Record:
+    async def reload() -> T:
         nonlocal current
-        current = show(await get(identifier))
+        current = show(await get(record.id))
         return current
 
     await show_form(screen, title, form_values(record), save, reload=reload)
 
 
 async def delete(
-    screen: "RemoteListScreen[Any]",
-    record: Record,
+    screen: "RemoteListScreen[T]",
+    record: T,
     noun: str,
     facts: list[tuple[str, str]],
     change: Change,
     request: Callable[[str, int], Awaitable[Any]],
 ) -> None:
     """Confirm the effect and delete a group or policy. `request` deletes an id and version."""
-    tenant_id, identifier = screen.tenant_id, str(record["id"])
-    facts = [(noun.capitalize(), f"{record['name']}  {identifier}"), *facts]
+    tenant_id = screen.tenant_id
+    facts = [(noun.capitalize(), f"{record.name}  {record.id}"), *facts]
     if not await confirm_effect(screen, f"Delete {noun}?", facts, [change], yes="Delete", destructive=True):
         return
     try:
-        await request(identifier, int(record["version"]))
+        await request(record.id, record.version)
     except FrostError as error:
         if error.code != "STALE_VERSION":
             raise
         screen.show_error(error, f"{stale_text(error)} Nothing was deleted. ")
         screen.read()
         return
-    screen.workspace.collections.remove(screen.LIST_NAME, tenant_id, identifier)
+    screen.workspace.collections.remove(screen.LIST_NAME, tenant_id, record.id)
     screen.post_message(UndoCleared(f"deleting a {noun}"))
-    screen.app.notify(f"Deleted {noun} {record['name']}", markup=False)
+    screen.app.notify(f"Deleted {noun} {record.name}", markup=False)
     screen.workspace.refresh()
 
 
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-async def add_members(screen: "RemoteListScreen[Any]", group: Record) -> None:
+async def add_members(screen: "RemoteListScreen[Any]", group: "Group | Subject") -> None:
     """Pick keys and identities, confirm the effect, and add them to a group."""
-    group_id = str(group["id"])
-    members = await pick_members(screen, f"Add members to {group['name']}", group_id)
+    members = await pick_members(screen, f"Add members to {group.name}", group.id)
     if members:
         await _change_members(screen, group, members, is_added=True)
 
 
-async def remove_members(screen: "RemoteListScreen[Any]", group: Record, members: Sequence[Record]) -> None:
+async def remove_members(screen: "RemoteListScreen[Any]", group: "Group | Subject", members: Sequence[Record]) -> None:
     """Confirm the effect and remove members from a group."""
     await _change_members(screen, group, members, is_added=False)
 
 
 async def _change_members(
-    screen: "RemoteListScreen[Any]", group: Record, members: Sequence[Record], *, is_added: bool
+    screen: "RemoteListScreen[Any]", group: "Group | Subject", members: Sequence[Record], *, is_added: bool
 ) -> None:
-    tenant_id, group_id, ask = screen.tenant_id, str(group["id"]), screen.workspace.ask
+    tenant_id, ask = screen.tenant_id, screen.workspace.ask
 
     def add(member: Record) -> Awaitable[Any]:
-        return ask(groups.add_member(tenant_id, group_id, *kind_and_id(member)))
+        return ask(groups.add_member(tenant_id, group.id, *kind_and_id(member)))
 
     def remove(member: Record) -> Awaitable[Any]:
-        return ask(groups.remove_member(tenant_id, group_id, *kind_and_id(member)))
+        return ask(groups.remove_member(tenant_id, group.id, *kind_and_id(member)))
 
-    change = {"change": "addMember" if is_added else "removeMember", "groupId": group_id}
+    change = {"change": "addMember" if is_added else "removeMember", "groupId": group.id}
     count, verb = counted(len(members), "member", "members"), "Add" if is_added else "Remove"
-    facts = [("Group", str(group["name"])), ("Members", _names(members))]
+    facts = [("Group", group.name), ("Members", _names(members))]
     if not await confirm_effect(screen, f"{verb} {count}?", facts, _for_principals(change, members), yes=verb):
         return
     changed = await each(screen, members, add if is_added else remove)
     names = _names(changed)
-    group_name = group["name"]
     if is_added:
-        _offer_undo(screen, changed, remove, f"Added {names} to {group_name}", f"removed {names} from {group_name}")
+        _offer_undo(screen, changed, remove, f"Added {names} to {group.name}", f"removed {names} from {group.name}")
     else:
-        _offer_undo(screen, changed, add, f"Removed {names} from {group_name}", f"added {names} to {group_name} again")
+        _offer_undo(screen, changed, add, f"Removed {names} from {group.name}", f"added {names} to {group.name} again")
 
 
 # --- attachments -----------------------------------------------------------------------------------------------------
 
 
-async def attach(screen: "RemoteListScreen[Any]", policy: Record, attachees: Sequence[Record]) -> None:
+async def attach(screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: Sequence[Record]) -> None:
     """Confirm the effect and attach a policy."""
     await _change_attachments(screen, policy, attachees, is_attached=True)
 
 
-async def detach(screen: "RemoteListScreen[Any]", policy: Record, attachees: Sequence[Record]) -> None:
+async def detach(screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: Sequence[Record]) -> None:
     """Confirm the effect and detach a policy."""
     await _change_attachments(screen, policy, attachees, is_attached=False)
 
 
 async def _change_attachments(
-    screen: "RemoteListScreen[Any]", policy: Record, attachees: Sequence[Record], *, is_attached: bool
+    screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: Sequence[Record], *, is_attached: bool
 ) -> None:
-    tenant_id, policy_id, ask = screen.tenant_id, str(policy["id"]), screen.workspace.ask
+    tenant_id, ask = screen.tenant_id, screen.workspace.ask
 
     def add(attachee: Record) -> Awaitable[Any]:
-        return ask(policies.attach(tenant_id, policy_id, *kind_and_id(attachee)))
+        return ask(policies.attach(tenant_id, policy.id, *kind_and_id(attachee)))
 
     def remove(attachee: Record) -> Awaitable[Any]:
-        return ask(policies.detach(tenant_id, policy_id, *kind_and_id(attachee)))
+        return ask(policies.detach(tenant_id, policy.id, *kind_and_id(attachee)))
 
-    change = {"change": "attach" if is_attached else "detach", "policyId": policy_id}
+    change = {"change": "attach" if is_attached else "detach", "policyId": policy.id}
     verb = "Attach" if is_attached else "Detach"
-    facts = [("Policy", str(policy["name"])), ("To" if is_attached else "From", _names(attachees))]
+    facts = [("Policy", policy.name), ("To" if is_attached else "From", _names(attachees))]
     if not await confirm_effect(screen, f"{verb} policy?", facts, _for_principals(change, attachees), yes=verb):
         return
     changed = await each(screen, attachees, add if is_attached else remove)
-    names = _names(changed)
-    name = policy["name"]
+    names, name = _names(changed), policy.name
     if is_attached:
         _offer_undo(screen, changed, remove, f"Attached {name} to {names}", f"detached {name} from {names}")
     else:

@@ -1,11 +1,28 @@
 """Commands (`frost iam …`) equivalent to the IAM actions, for the record under the cursor."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
 from client.tables.columns import Record, kind_and_id
 from tui.shell.action import ActionContext, Command, line
 
+if TYPE_CHECKING:
+    from client.models.iam import Group, Policy
+
+T = TypeVar("T")
+
+
+def about_record(command: Callable[[T], str]) -> Command:
+    """Return a command about the record under the cursor; empty without a record."""
+    return lambda context: command(context.record) if context.record is not None else ""
+
 
 def iam(*arguments: str) -> Command:
-    return lambda s: line("iam", *arguments, str(s.record["id"])) if s.record is not None else ""
+    @about_record
+    def command(record: "Group | Policy") -> str:
+        return line("iam", *arguments, record.id)
+
+    return command
 
 
 def plain(*arguments: str) -> Command:
@@ -13,19 +30,14 @@ def plain(*arguments: str) -> Command:
     return lambda _: line("iam", *arguments)
 
 
-def group_update(context: ActionContext) -> str:
-    return _update("group", context.record)
+def update(noun: str) -> Command:
+    """Change name and description of the group or policy."""
 
+    @about_record
+    def command(record: "Group | Policy") -> str:
+        return line("iam", noun, "update", record.id, "--name", record.name, "--description", record.description)
 
-def policy_update(context: ActionContext) -> str:
-    return _update("policy", context.record)
-
-
-def _update(noun: str, record: Record | None) -> str:
-    if record is None:
-        return ""
-    arguments = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
-    return line("iam", noun, "update", str(record["id"]), *arguments)
+    return command
 
 
 def who(field: str) -> Command:
@@ -40,10 +52,10 @@ def access(context: ActionContext) -> str:
     return line("iam", "access", *kind_and_id(context.record)) if context.record is not None else ""
 
 
-def new_member(context: ActionContext) -> str:
+@about_record
+def new_member(group: "Group") -> str:
     """Add a member to the group under the cursor."""
-    arguments = ("--type", "api_key", "--id", "ID")
-    return line("iam", "group", "member", "add", str(context.record["id"]), *arguments) if context.record else ""
+    return line("iam", "group", "member", "add", group.id, "--type", "api_key", "--id", "ID")
 
 
 def member(verb: str) -> Command:
@@ -58,17 +70,30 @@ def member(verb: str) -> Command:
     return command
 
 
-def attachment(verb: str, of: str = "policy") -> Command:
-    """Attach or detach a policy; the record is a policy, an attachment or, with `of="group"`, a group."""
+@about_record
+def attach_policy(policy: "Policy") -> str:
+    """Attach the policy under the cursor."""
+    return _pair("attach", policy.id, "group", "ID")
+
+
+def group_policy(verb: str) -> Command:
+    """Attach a policy to the group under the cursor, or detach one."""
+
+    @about_record
+    def command(group: "Group") -> str:
+        return _pair(verb, "POLICY", "group", group.id)
+
+    return command
+
+
+def attachment(verb: str) -> Command:
+    """Attach or detach the open policy."""
 
     def command(context: ActionContext) -> str:
-        record = context.record
-        if of == "group":
-            return _pair(verb, "POLICY", "group", str(record["id"])) if record is not None else ""
-        if context.subject:
-            pair = kind_and_id(record) if verb == "detach" and record is not None else ("group", "ID")
-            return _pair(verb, context.subject, *pair)
-        return _pair(verb, str(record["id"]), "group", "ID") if record is not None else ""
+        if not context.subject:
+            return ""
+        pair = kind_and_id(context.record) if verb == "detach" and context.record is not None else ("group", "ID")
+        return _pair(verb, context.subject, *pair)
 
     return command
 

@@ -1,7 +1,7 @@
 """The screens of groups and of a group's members: API keys and workload identities that share policies."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
@@ -16,8 +16,12 @@ from tui.widgets.detail import Section
 from tui.widgets.policy_text import kind_text, names
 from tui.widgets.record_table import Tones
 
+if TYPE_CHECKING:
+    from client.models.iam import Group
+    from tui.state.list_store import RecordList
 
-class Groups(RemoteListScreen[Record]):
+
+class Groups(RemoteListScreen["Group"]):
     """Groups, with members and policies in the details. Enter opens the members."""
 
     NAME = "groups"
@@ -38,25 +42,25 @@ class Groups(RemoteListScreen[Record]):
     def tones(self) -> Tones:
         return {"description": lambda record: "dim", "updatedAt": lambda record: "dim"}
 
-    def related_key(self, name: str, record: Record) -> str:
-        return f"group:{record['id']}" if name == "policies of" else str(record["id"])
+    def related_key(self, name: str, record: "Group") -> str:
+        return f"group:{record.id}" if name == "policies of" else record.id
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+    def detail(self, record: "Group") -> tuple[str, Sequence[Section]]:
         members = self.related("members", self.related_key("members", record))
         policies = self.related("policies of", self.related_key("policies of", record))
-        sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
-        return str(record["name"]), [
+        sections: list[Section] = [("", [("", record.description)])] if record.description else []
+        return record.name, [
             *sections,
             (
-                _counted_heading("Members", record.get("memberCount")),
+                f"Members  {record.member_count:,}",
                 names(members.records, "memberName", members.known, "none"),
             ),
             (
-                _counted_heading("Policies", record.get("policyCount")),
+                f"Policies  {record.policy_count:,}",
                 names(policies.records, "name", policies.known, "none"),
             ),
-            ("", [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]),
-            ("Id", [("", str(record["id"]))]),
+            ("", [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]),
+            ("Id", [("", record.id)]),
         ]
 
     # Actions
@@ -64,7 +68,7 @@ class Groups(RemoteListScreen[Record]):
     async def do_open(self, argument: str = "") -> None:
         group = await self.named(argument)
         if group is not None:
-            self.post_message(Navigate("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
+            self.post_message(Navigate("members", Subject(self.tenant_id, group.id, group.name)))
 
     async def do_create(self, argument: str = "") -> None:
         from tui.iam import changes
@@ -72,13 +76,13 @@ class Groups(RemoteListScreen[Record]):
         tenant_id = self.tenant_id
 
         async def save(values: Mapping[str, str]) -> None:
-            group = (await self.workspace.ask(group_calls.create(tenant_id, **values))).wire()
+            group = await self.workspace.ask(group_calls.create(tenant_id, **values))
             self.set_filter("")
             self.workspace.collections.put("groups", tenant_id, group)
             self.post_message(UndoCleared("creating a group"))
-            self.select(str(group["id"]))
+            self.select(group.id)
             self.read(quiet=True)
-            self.frame.toast(f"Created group {group['name']}")
+            self.frame.toast(f"Created group {group.name}")
 
         await changes.show_form(self, "New group", {"name": argument}, save, creates="group")
 
@@ -111,8 +115,8 @@ class Groups(RemoteListScreen[Record]):
         group = self.record
         if group is None:
             return
-        title = f"Attach a policy to {group['name']}"
-        policies = await pick_policies(self, title, str(group["id"]), attached=False)
+        title = f"Attach a policy to {group.name}"
+        policies = await pick_policies(self, title, group.id, attached=False)
         for policy in policies or ():
             await changes.attach(self, policy, [as_attachee(group)])
 
@@ -123,8 +127,8 @@ class Groups(RemoteListScreen[Record]):
         group = self.record
         if group is None:
             return
-        title = f"Detach a policy from {group['name']}"
-        policies = await pick_policies(self, title, str(group["id"]), attached=True)
+        title = f"Detach a policy from {group.name}"
+        policies = await pick_policies(self, title, group.id, attached=True)
         for policy in policies or ():
             await changes.detach(self, policy, [as_attachee(group)])
 
@@ -138,22 +142,18 @@ class Groups(RemoteListScreen[Record]):
                 group,
                 "group",
                 [("Also deletes", _deleted_with(group))],
-                {"change": "deleteGroup", "groupId": str(group["id"])},
+                {"change": "deleteGroup", "groupId": group.id},
                 lambda identifier, version: ask(group_calls.delete(tenant_id, identifier, version)),
             )
 
 
-def as_attachee(group: Record) -> Record:
-    return {"type": "group", "id": group["id"], "name": group["name"]}
+def as_attachee(group: "Group") -> Record:
+    return {"type": "group", "id": group.id, "name": group.name}
 
 
-def _deleted_with(group: Record) -> str:
-    members = counted(int(group.get("memberCount", 0)), "membership", "memberships")
-    return f"{members}, {counted(int(group.get('policyCount', 0)), 'attachment', 'attachments')}, permanently"
-
-
-def _counted_heading(title: str, count: object) -> str:
-    return f"{title}  {count:,}" if isinstance(count, int) else title
+def _deleted_with(group: "Group") -> str:
+    members = counted(group.member_count, "membership", "memberships")
+    return f"{members}, {counted(group.policy_count, 'attachment', 'attachments')}, permanently"
 
 
 class Members(ChildListScreen[Record]):
@@ -202,12 +202,11 @@ class Members(ChildListScreen[Record]):
     # Actions
 
     @property
-    def group(self) -> Record:
+    def group(self) -> "Group | Subject":
         """The open group; only id and name if the list of groups is not loaded."""
         assert self.subject is not None
-        groups = self.workspace.collections.rows("groups", self.tenant_id).records
-        known = next((group for group in groups if group["id"] == self.subject.id), None)
-        return known or {"id": self.subject.id, "name": self.subject.name}
+        groups: RecordList[Group] = self.workspace.collections.rows("groups", self.tenant_id)
+        return next((group for group in groups.records if group.id == self.subject.id), self.subject)
 
     def do_access(self, argument: str = "") -> None:
         member = next((row for row in self.records() if row["key"] == argument), self.record)

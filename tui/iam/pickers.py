@@ -11,7 +11,9 @@ from tui.widgets.policy_text import kind_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from client.models.iam import Group, Policy
     from tui.shell.remote_list_screen import RemoteListScreen
+    from tui.shell.routes import Subject
 
 _COLUMNS = (
     Column("name", "Name"),
@@ -50,40 +52,40 @@ async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: st
     )
 
 
-async def pick_attachees(screen: "RemoteListScreen[Any]", policy: Record) -> Sequence[Record] | None:
+async def pick_attachees(screen: "RemoteListScreen[Any]", policy: "Policy | Subject") -> Sequence[Record] | None:
     """Pick groups, keys and identities that the policy is not attached to."""
-    policy_id = str(policy["id"])
-    groups, principals = _rows(screen, "groups"), _rows(screen, "principals")
-    attached = _rows(screen, "attachments", policy_id)
+    groups: RecordList[Group] = _rows(screen, "groups")
+    principals, attached = _rows(screen, "principals"), _rows(screen, "attachments", policy.id)
 
     def records() -> Sequence[Record]:
         return _without([*map(_as_attachee, groups.records), *principals.records], attached)
 
     return await screen.pick(
         Picker(
-            f"Attach {policy['name']} to",
+            f"Attach {policy.name} to",
             PRINCIPAL,
             records,
             tones=_TONES,
             verb="continue",
             empty=_empty((groups, principals, attached), "The policy is already attached to all principals."),
         ),
-        [("groups", ""), ("principals", ""), ("attachments", policy_id)],
+        [("groups", ""), ("principals", ""), ("attachments", policy.id)],
     )
 
 
 async def pick_policies(
     screen: "RemoteListScreen[Any]", title: str, group_id: str, *, attached: bool
-) -> Sequence[Record] | None:
+) -> "Sequence[Policy] | None":
     """Pick one policy that is attached to a group or, with `attached=False`, is not."""
-    every, current = _rows(screen, "policies"), _rows(screen, "policies of", f"group:{group_id}")
+    every: RecordList[Policy] = _rows(screen, "policies")
+    current: RecordList[Policy] = _rows(screen, "policies of", f"group:{group_id}")
     by_key = {column.key: column for column in POLICY.columns}
 
-    def records() -> Sequence[Record]:
+    def records() -> "Sequence[Policy]":
         if attached:
             return current.records
-        ids = {record["id"] for record in current.records}
-        return [record for record in every.records if record["id"] not in ids]
+        ids = {policy.id for policy in current.records}
+        return [policy for policy in every.records if policy.id not in ids]
 
     return await screen.pick(
         Picker(
@@ -111,14 +113,14 @@ def _without(records: Sequence[Record], current: RecordList[Any]) -> list[Record
     return sorted(left, key=lambda record: (record["type"] != "group", str(record["name"]).casefold()))
 
 
-def _as_attachee(group: Record) -> Record:
+def _as_attachee(group: "Group") -> Record:
     return {
-        "key": f"group:{group['id']}",
+        "key": f"group:{group.id}",
         "type": "group",
-        "id": group["id"],
-        "name": group["name"],
+        "id": group.id,
+        "name": group.name,
         "status": "",
-        "about": group.get("description") or "",
+        "about": group.description,
     }
 
 

@@ -1,7 +1,7 @@
 """The screens of policies, of a policy's attachments, and of its versions, with rollback."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
@@ -18,8 +18,11 @@ from tui.widgets.detail import Section
 from tui.widgets.policy_text import document_text, kind_text, names, rules
 from tui.widgets.record_table import Tones
 
+if TYPE_CHECKING:
+    from client.models.iam import Policy
 
-class Policies(RemoteListScreen[Record]):
+
+class Policies(RemoteListScreen["Policy"]):
     """Policies of a tenant. Enter opens the editor, which evaluates a document before saving."""
 
     NAME = "policies"
@@ -48,22 +51,22 @@ class Policies(RemoteListScreen[Record]):
             "updatedAt": lambda record: "dim",
         }
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        attached = self.related("attachments", str(record["id"]))
-        facts = [("Version", str(record.get("version", ""))), ("Author", _author_name(record))]
-        if record.get("orphaned"):
+    def detail(self, record: "Policy") -> tuple[str, Sequence[Section]]:
+        attached = self.related("attachments", record.id)
+        facts = [("Version", str(record.version)), ("Author", _author_name(record.wire()))]
+        if record.orphaned:
             facts.append(("Effect", "none: the author has no permissions here any more"))
-        facts.append(("Updated", time_text(record.get("updatedAt"))))
-        sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
-        return str(record["name"]), [
+        facts.append(("Updated", time_text(record.updated_at)))
+        sections: list[Section] = [("", [("", record.description)])] if record.description else []
+        return record.name, [
             *sections,
             ("", facts),
-            *rules(record.get("document"), self.folded),
+            *rules(record.document, self.folded),
             (
                 "Attached to",
                 names(attached.records, "attacheeName", attached.known, "none, so the policy has no effect"),
             ),
-            ("Id", [("", str(record["id"]))]),
+            ("Id", [("", record.id)]),
         ]
 
     # Actions
@@ -76,7 +79,7 @@ class Policies(RemoteListScreen[Record]):
     async def do_create(self, argument: str = "") -> None:
         await self._open_editor(None, argument)
 
-    async def _open_editor(self, policy: Record | None, name: str = "") -> None:
+    async def _open_editor(self, policy: "Policy | None", name: str = "") -> None:
         """Open the editor, then select the policy that it saved, if any."""
         from tui.iam.editor.screen import PolicyEditor
 
@@ -90,12 +93,12 @@ class Policies(RemoteListScreen[Record]):
         if saved is not None:
             self.post_message(UndoCleared("saving a policy"))
             self.workspace.collections.put("policies", tenant_id, saved)
-            self.select(str(saved["id"]))
+            self.select(saved.id)
         self.workspace.refresh()
 
     def do_fold(self) -> None:
         if self.record is not None:
-            folded = rules(self.record.get("document"), self.folded)[0][0].endswith("folded")
+            folded = rules(self.record.document, self.folded)[0][0].endswith("folded")
             self.folded = not folded
             self.show_detail()
 
@@ -108,7 +111,7 @@ class Policies(RemoteListScreen[Record]):
     async def _inside(self, screen: str, argument: str) -> None:
         policy = await self.named(argument)
         if policy is not None:
-            self.post_message(Navigate(screen, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
+            self.post_message(Navigate(screen, Subject(self.tenant_id, policy.id, policy.name)))
 
     async def do_attach(self) -> None:
         from tui.iam import changes
@@ -142,14 +145,14 @@ class Policies(RemoteListScreen[Record]):
         policy, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
         if policy is None:
             return
-        attachments = counted(int(policy.get("attachmentCount", 0)), "attachment", "attachments")
-        versions = counted(int(policy.get("version", 1)), "version", "versions")
+        attachments = counted(policy.attachment_count, "attachment", "attachments")
+        versions = counted(policy.version, "version", "versions")
         await changes.delete(
             self,
             policy,
             "policy",
             [("Also deletes", f"{attachments}, {versions}, permanently")],
-            {"change": "deletePolicy", "policyId": str(policy["id"])},
+            {"change": "deletePolicy", "policyId": policy.id},
             lambda identifier, version: ask(policy_calls.delete(tenant_id, identifier, version)),
         )
 
@@ -204,9 +207,10 @@ class Attachments(ChildListScreen[Record]):
     # Actions
 
     @property
-    def policy(self) -> Record:
+    def policy(self) -> Subject:
+        """The open policy."""
         assert self.subject is not None
-        return {"id": self.subject.id, "name": self.subject.name}
+        return self.subject
 
     def do_open(self, argument: str = "") -> None:
         record = next((row for row in self.records() if row["key"] == argument), self.record)

@@ -34,6 +34,9 @@ from tui.widgets.record_table import RecordTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from client.models.iam import Group, Policy
+    from tui.state.list_store import RecordList
+
 MAX_ENTRIES = 60
 WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 32, 53
 """Cells of the dialog, the key, the column of titles, and the longest title. Titles are matched in full."""
@@ -99,13 +102,11 @@ def _records(frame: Navigator, terms: list[str]) -> Iterator[Entry]:
         ("policies", "Edit policy", "policies.edit"),
         ("groups", "Open group", "groups.open"),
     ):
-        collection = frame.workspace.collections.rows(screen, frame.workspace.tenant_id)
-        rows = map(record_of, collection.records if terms else ())
-        matches = [row for row in rows if any(term in str(row["name"]).casefold() for term in terms)]
+        rows: RecordList[Group | Policy] = frame.workspace.collections.rows(screen, frame.workspace.tenant_id)
+        matches = [row for row in rows.records if any(term in row.name.casefold() for term in terms)]
         for row in matches[:MAX_OF_KIND]:
-            run = partial(_entered, frame, f"{action} {row['id']}")
-            about = cut(safe(row.get("description") or ""), 30)
-            yield Entry(f"{title} {safe(row['name'])}", "", about, run)
+            run = partial(_entered, frame, f"{action} {row.id}")
+            yield Entry(f"{title} {safe(row.name)}", "", cut(safe(row.description), 30), run)
     keys = map(record_of, frame.workspace.collections.rows("own keys", "").records if terms else ())
     for key in [row for row in keys if any(term in str(row["name"]).casefold() for term in terms)][:MAX_OF_KIND]:
         run = partial(_entered, frame, f"api-keys id:{key['id']}")

@@ -2,10 +2,13 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client.tables.columns import Record
 from client.transport.call import new_idempotency_key
+
+if TYPE_CHECKING:
+    from client.models.iam import Policy
 
 LINE = 58
 """Maximum width of a line that contains a whole list or object."""
@@ -94,7 +97,7 @@ class Document:
     """The text as edited."""
     idempotency_key: str = field(default_factory=new_idempotency_key)
     """Key of the request that creates a new policy, so that retries create it only once."""
-    saved: Record | None = None
+    saved: "Policy | None" = None
     """The policy as last saved; None if it was not saved."""
 
     @classmethod
@@ -113,9 +116,9 @@ class Document:
         self.name, self.description = str(policy.get("name", "")), str(policy.get("description", ""))
         self.base = text_of(policy.get("document") or {})
 
-    def set_saved(self, policy: Record, text: str) -> None:
+    def set_saved(self, policy: "Policy", text: str) -> None:
         """Base the document on the policy that was saved with a text."""
-        self.rebase(policy)
+        self.rebase(policy.wire())
         self.base, self.saved = text, policy
 
     @property

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
@@ -29,6 +29,9 @@ from tui.state.context_state import Limits, Requests
 from tui.state.notices import Severity
 from tui.widgets.picker import Entry, Menu
 from tui.widgets.policy_text import kind_text
+
+if TYPE_CHECKING:
+    from client.models.iam import Policy
 
 MAX_NAMES = 5
 """Maximum names in a list; the others are a number."""
@@ -144,11 +147,10 @@ class SaveFlow(Comparison):
                     problem = next_problem
                 document.name, document.description = names["name"], names["description"]
                 continue
-            version = int(stored.get("version") or 1)
-            unchanged = document.policy is not None and version == document.version
+            unchanged = document.policy is not None and stored.version == document.version
             self._on.show_status("")
             await self._finish(stored, text)
-            message = "No changes to save" if unchanged else f"Saved as version {version}"
+            message = "No changes to save" if unchanged else f"Saved as version {stored.version}"
             self._on.notify(message, "information")
             return True
 
@@ -206,29 +208,27 @@ class SaveFlow(Comparison):
             return None
         return error.message
 
-    async def _finish(self, policy: Record, text: str) -> None:
+    async def _finish(self, policy: "Policy", text: str) -> None:
         await self._on.drop_draft()
         self._document.set_saved(policy, text)
         # Text typed during the save is not saved yet.
         await self._on.keep_draft()
         await self._on.rebased()
 
-    async def _store(self, text: str, names: Mapping[str, str]) -> Record:
+    async def _store(self, text: str, names: Mapping[str, str]) -> "Policy":
         document, tenant = self._document, self.tenant_id
         if document.policy is None:
-            stored = await self.ask_within(
+            return await self.ask_within(
                 self._limits.save_seconds,
                 policies.create(
                     tenant, names["name"], names["description"], text, idempotency_key=document.idempotency_key
                 ),
             )
-        else:
-            edited = _edited_names(document.policy, names)
-            stored = await self.ask_within(
-                self._limits.save_seconds,
-                policies.update(tenant, document.id, document_text=text, version=document.version, **edited),
-            )
-        return stored.wire()
+        edited = _edited_names(document.policy, names)
+        return await self.ask_within(
+            self._limits.save_seconds,
+            policies.update(tenant, document.id, document_text=text, version=document.version, **edited),
+        )
 
     async def _adopt_stored(self, error: FrostError) -> str:
         """Base the document on the policy that an earlier request created without a response. Return a message.

@@ -6,7 +6,7 @@ It sends requests only through `Workspace.ask`, and belongs to the tenant in use
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -34,6 +34,9 @@ from tui.shell.bars import Footer
 from tui.shell.routes import PrincipalLoaded
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Menu
+
+if TYPE_CHECKING:
+    from client.models.iam import Policy
 
 OVERDUE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
@@ -69,12 +72,12 @@ class PolicyEditor(EditorLayout):
         workspace: Workspace,
         keys: keymap.Keys,
         *,
-        policy: Record | None,
+        policy: "Policy | None",
         name: str = "",
         text: str = "",
         catalogue: Sequence[Record] = (),
     ) -> None:
-        document = Document.of(policy, name, text or TEMPLATES[0].text)
+        document = Document.of(policy.wire() if policy is not None else None, name, text or TEMPLATES[0].text)
         pane, popup = PolicyText(document.text), Popup()
         self.completion = CompletionController(
             pane, popup, after_refresh=self.call_after_refresh, note_changed=self.show_note
