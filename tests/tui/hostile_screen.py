@@ -20,6 +20,7 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.models.analysis import AuthorCheck, DocumentProblem, PrincipalChange, Simulation, TargetCoverage
+from client.models.iam import Policy
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
@@ -75,6 +76,16 @@ def rows() -> list[dict[str, Any]]:
 def principal(text: str) -> PrincipalChange:
     changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
     return PrincipalChange(id=text, type=text, name=text, policies_before=1, policies_after=0, **changes)
+
+
+def policy(text: str) -> Policy:
+    members = {
+        "id": text,
+        "description": text,
+        "createdAt": "2026-01-01T00:00:00Z",
+        "updatedAt": "2026-01-01T00:00:00Z",
+    }
+    return Policy.model_validate({**members, "name": "", "document": {}})
 
 
 def coverage(text: str) -> TargetCoverage:
@@ -229,7 +240,7 @@ class Hostile(KeyQueueApp):
                     f"{text} ",
                     coverage(text),
                     {"name": text, "description": text},
-                    stored={"name": "", "description": text},
+                    stored=policy(text),
                     caution=text,
                     problem=text,
                 ),

@@ -17,7 +17,7 @@ from client.models.analysis import (
     TargetCoverage,
     VersionChange,
 )
-from client.tables.columns import Record, time_text
+from client.tables.columns import time_text
 from client.text import safe
 from client.transport.call import new_idempotency_key
 from tui.iam.editor import document as formatter
@@ -167,9 +167,9 @@ class SaveFlow(Comparison):
             effect = error
         finally:
             affected = await principals
-        title = f"Save {safe(str((document.policy or {}).get('name') or document.name))} on version {document.version}"
+        policy = document.policy
         review = Review(
-            title if document.policy else "Save a new policy",
+            f"Save {safe(policy.name)} on version {policy.version}" if policy is not None else "Save a new policy",
             *compared_texts(document.policy, text),
             effect,
             names,
@@ -241,7 +241,7 @@ class SaveFlow(Comparison):
             return error.message
         try:
             if policy_id:
-                stored = (await self._requests.ask(policies.get(self.tenant_id, policy_id))).wire()
+                stored = await self._requests.ask(policies.get(self.tenant_id, policy_id))
                 await self._on.drop_draft()
                 document.rebase(stored)
                 await self._on.rebased()
@@ -257,16 +257,16 @@ class SaveFlow(Comparison):
     async def _resolve_stale(self, error: FrostError) -> bool:
         """Handle a newer version by another user. Return True to review the document on top of it."""
         document = self._document
-        newer = (await self._requests.ask(policies.get(self.tenant_id, document.id))).wire()
+        newer = await self._requests.ask(policies.get(self.tenant_id, document.id))
         versions = "; ".join(map(_version_text, reversed(ErrorDetails.read(error.details).versions)))
-        compared = f"{document.version} to {newer['version']}, in effect and in text"
+        compared = f"{document.version} to {newer.version}, in effect and in text"
         entries = [
             Entry("see", "Show their changes", "d", compared),
             Entry("over", "Save my changes on top", "o", "Shows the difference to the newer version first"),
             Entry("stay", "Keep editing", "e", "Does not save"),
         ]
         while True:
-            title = f"Newer version: {newer['version']}"
+            title = f"Newer version: {newer.version}"
             menu = Menu(title, entries, foot=versions or "Enter or its key: choose")
             choice = await self._on.show_dialog(menu)
             if choice == "over":
@@ -277,10 +277,10 @@ class SaveFlow(Comparison):
                 return False
             await self._show_newer(newer)
 
-    async def _show_newer(self, newer: Record) -> None:
-        stored, text = self._document.policy, formatter.text_of(newer["document"])
+    async def _show_newer(self, newer: "Policy") -> None:
+        stored, text = self._document.policy, formatter.text_of(newer.document)
         effect = await self.effect(text, stored)
-        title = f"Changes in version {newer['version']}"
+        title = f"Changes in version {newer.version}"
         await self._on.show_dialog(Review(title, *compared_texts(stored, text), effect, None))
 
 
@@ -293,9 +293,10 @@ def _caution(check: AuthorCheck | None) -> str:
     return "? The author check is undecided. Saving will be refused" if undecided else ""
 
 
-def _edited_names(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
+def _edited_names(policy: "Policy | None", names: Mapping[str, str]) -> dict[str, str]:
     """Return the name and description, as far as they differ from the stored ones."""
-    return {member: value for member, value in names.items() if value != str((policy or {}).get(member) or "")}
+    stored = {"name": policy.name, "description": policy.description} if policy is not None else {}
+    return {member: value for member, value in names.items() if value != stored.get(member, "")}
 
 
 def _version_text(version: VersionChange) -> str:

@@ -77,7 +77,7 @@ class PolicyEditor(EditorLayout):
         text: str = "",
         catalogue: Sequence[Record] = (),
     ) -> None:
-        document = Document.of(policy.wire() if policy is not None else None, name, text or TEMPLATES[0].text)
+        document = Document.of(policy, name, text or TEMPLATES[0].text)
         pane, popup = PolicyText(document.text), Popup()
         self.completion = CompletionController(
             pane, popup, after_refresh=self.call_after_refresh, note_changed=self.show_note
