@@ -279,17 +279,17 @@ def difference_lines(
 
 
 def _effect_lines(before: str, effect: TargetCoverage, most: int | None) -> Iterator[Content]:
-    moved = changes(effect.wire())
-    if not any(moved):
+    changed = changes(effect.wire())
+    if not any(changed):
         yield Content.styled("  the same operations as before" if before else "  no operations gained", "$text-muted")
     else:
-        counted = [(f"+{len(moved.gained):,} gained", "$text-success")] if moved.gained else []
-        counted += [(f"−{len(moved.lost):,} lost", "$text-error")] if moved.lost else []
-        counted += [(f"~{moved.conditional}", "$text-warning")] if moved.under else []
-        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
-    yield from _operation_lines(moved.lost, "−", "$text-error", most)
-    yield from _operation_lines(moved.gained, "+", "$text-success", most)
-    yield from _operation_lines(moved.under, "~", "$text-warning", most)
+        counts = [(f"+{len(changed.gained):,} gained", "$text-success")] if changed.gained else []
+        counts += [(f"−{len(changed.lost):,} lost", "$text-error")] if changed.lost else []
+        counts += [(f"~{changed.conditional}", "$text-warning")] if changed.under else []
+        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counts)
+    yield from _operation_lines(changed.lost, "−", "$text-error", most)
+    yield from _operation_lines(changed.gained, "+", "$text-success", most)
+    yield from _operation_lines(changed.under, "~", "$text-warning", most)
 
 
 def _operation_lines(operations: Mapping[str, str], sign: str, tone: str, most: int | None) -> Iterator[Content]:

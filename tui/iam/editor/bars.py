@@ -217,15 +217,15 @@ class Verdict(Widget):
 
     def change(self, cells: int) -> Content:
         """Return the allowed operations and their changes, or only the changes if both do not fit."""
-        coverage, covered = self.evaluation.coverage, self.evaluation.any_target
-        if coverage is None or covered is None or self.evaluation.stale_reason:
+        coverage, any_target = self.evaluation.coverage, self.evaluation.any_target
+        if coverage is None or any_target is None or self.evaluation.stale_reason:
             return Content("")
-        allowed = f"allows {covered.effective} of {coverage.total} operations"
-        if covered.conditional:
-            allowed += f", {covered.conditional} under conditions"
-        if covered.gained is None:
+        allowed = f"allows {any_target.effective} of {coverage.total} operations"
+        if any_target.conditional:
+            allowed += f", {any_target.conditional} under conditions"
+        if any_target.gained is None:
             return Content.styled(cut(allowed, cells), "$text-muted")
-        changed_operations = changes(covered.wire())
+        changed_operations = changes(any_target.wire())
         signed = [
             f"{sign}{len(side)}"
             for sign, side in (("+", changed_operations.gained), ("−", changed_operations.lost))

@@ -107,7 +107,7 @@ class Evaluator:
 
     async def _simulate(self, generation: int, text: str, request: Request) -> bool:
         """Request the verdict. Return whether coverage and author check can succeed."""
-        begun = time.monotonic()
+        start = time.monotonic()
         tenant, facts = self.tenant_id, request.facts
         try:
             verdict = await self._ask(
@@ -117,7 +117,7 @@ class Evaluator:
             if generation == self.generation:
                 self._publish(error)
             return error.code != "INVALID_POLICY_DOCUMENT" and bool(error.status)
-        self.last_seconds = time.monotonic() - begun
+        self.last_seconds = time.monotonic() - start
         if generation == self.generation:
             self._publish(verdict)
         return True

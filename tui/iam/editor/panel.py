@@ -155,7 +155,7 @@ def _parts(rule: SimulatedRule, old: bool, cells: int) -> Iterator[Line]:
         yield _lazy(_part, first, constraint.result, old)
         yield from (_plain(" " * PART_CELLS + part) for part in rest)
     if rule.within_author is not None:
-        yield _lazy(_part, "you have it", "true" if rule.within_author else "false", old)
+        yield _lazy(_part, "your permission", "true" if rule.within_author else "false", old)
 
 
 def _part(text: str, truth: str, old: bool) -> Content:
@@ -195,26 +195,26 @@ class _Row(NamedTuple):
 
 
 def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
-    covered = evaluation.any_target
-    if covered is None:
+    coverage = evaluation.any_target
+    if coverage is None:
         yield _plain("No result yet.")
         return
-    services = list(_services(covered))
+    services = list(_services(coverage))
     # Omit services without allowed or changed operations.
     rows = [
         service
         for service in services
         if service.effective or service.conditional or service.gained or service.lost or service.under
     ]
-    target = "any target" if covered.target == "*" else covered.target
+    target = "any target" if coverage.target == "*" else coverage.target
     yield from _wrap(f"On {target}, for any request. Enter names the operations.", cells)
     if legend := ", ".join(_legend(rows)):
         yield from _wrap(legend, cells)
-    name = max((width(safe(row.service)) for row in rows), default=0)
+    name_cells = max((width(safe(row.service)) for row in rows), default=0)
     longest = max((sum(width(text) for text, _ in row.tail) for row in rows), default=0)
-    bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name - 2 - longest))
-    for one in rows:
-        yield _lazy(_service, one, name, bar, bool(evaluation.stale_reason), ref=Ref("service", name=one.service))
+    bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name_cells - 2 - longest))
+    for row in rows:
+        yield _lazy(_service, row, name_cells, bar, bool(evaluation.stale_reason), ref=Ref("service", name=row.service))
     if not rows:
         yield _plain("The draft allows no operations there.")
     rest = len(services) - len(rows)
@@ -241,23 +241,23 @@ def _legend(rows: Sequence[_Row]) -> Iterator[str]:
         yield f"{', '.join(changed)} since the stored version"
 
 
-def _services(covered: TargetCoverage) -> Iterator[_Row]:
-    changed = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered.wire())]
-    for one in covered.services:
-        numbers = (one.total, one.effective, one.conditional, one.denied)
-        yield _Row(one.service, *numbers, *(side[one.service] for side in changed))
+def _services(coverage: TargetCoverage) -> Iterator[_Row]:
+    changed = [Counter(operation.partition(":")[0] for operation in side) for side in changes(coverage.wire())]
+    for service in coverage.services:
+        numbers = (service.total, service.effective, service.conditional, service.denied)
+        yield _Row(service.service, *numbers, *(side[service.service] for side in changed))
 
 
-def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
-    filled, open_yet = _filled_cells(one.effective, one.total, bar), _filled_cells(one.conditional, one.total, bar)
-    open_yet = min(open_yet, bar - filled)
+def _service(row: _Row, name_cells: int, bar: int, old: bool) -> Content:
+    effective = _filled_cells(row.effective, row.total, bar)
+    conditional = min(_filled_cells(row.conditional, row.total, bar), bar - effective)
     tone = "$text-muted" if old else "$text-accent"
     return Content.assemble(
-        (f"{safe(one.service):<{name}}  ", "$foreground"),
-        ("━" * filled, tone),
-        ("╍" * open_yet, tone),
-        ("─" * (bar - filled - open_yet), "$text-disabled"),
-        *one.tail,
+        (f"{safe(row.service):<{name_cells}}  ", "$foreground"),
+        ("━" * effective, tone),
+        ("╍" * conditional, tone),
+        ("─" * (bar - effective - conditional), "$text-disabled"),
+        *row.tail,
     )
 
 
@@ -276,7 +276,7 @@ def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         return
     answer = check.answer
     if answer == "within" and evaluation.stale_reason:
-        yield from _wrap("It granted nothing beyond your permissions.", cells)
+        yield from _wrap("The draft granted nothing beyond your permissions.", cells)
         return
     if answer == "within":
         yield from _wrap("✓ The draft grants nothing beyond your permissions.", cells, "$text-success")
@@ -314,13 +314,13 @@ def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         return
     if kind == "warning":
         yield from _wrap("Valid, but probably unintended:", cells)
-    for at, one in enumerate(problems):
+    for at, problem in enumerate(problems):
         if at or kind == "warning":
             yield Line(Content(""))
-        yield _lazy(_place, one, kind, ref=Ref(kind, at))
-        yield from _wrap(one.reason, cells, "$foreground", "    ")
-        if one.suggestions:
-            yield from _wrap(f"did you mean {' or '.join(one.suggestions)}?", cells, indent="    ")
+        yield _lazy(_place, problem, kind, ref=Ref(kind, at))
+        yield from _wrap(problem.reason, cells, "$foreground", "    ")
+        if problem.suggestions:
+            yield from _wrap(f"did you mean {' or '.join(problem.suggestions)}?", cells, indent="    ")
 
 
 def _place(problem: DocumentProblem, kind: str) -> Content:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from client.models.analysis import RequestFacts
+from client.texts.effects import counted
 
 
 def matches(pattern: str, operation: str) -> bool:
@@ -172,8 +173,7 @@ def state(name: str, value: str) -> str:
         if value == NONE:
             return "known: none"
         if value != UNKNOWN:
-            count = len(value.split(","))
-            return f"{count} tag{'s' if count != 1 else ''}"
+            return counted(len(value.split(",")), "tag")
     return ""
 
 
@@ -226,6 +226,6 @@ def initial_values(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[st
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:
         return {"target": "*"}
-    named = [str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))]
-    operation = next((name for name in named if name.endswith(":read")), named[0] if named else "")
+    names = [str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))]
+    operation = next((name for name in names if name.endswith(":read")), names[0] if names else "")
     return {"operation": operation, "target": "*"}

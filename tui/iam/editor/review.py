@@ -197,13 +197,16 @@ def principal_lines(affected: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
     yield Content.styled("Effect on keys and identities", "bold $text-accent")
     yield Content.styled(f"  {safe(affected.summary)}", "$text-warning" if affected.problem else "$text-muted")
-    moved = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
-    for one, signed in moved[:MAX_NAMES]:
-        kind = f"{kind_text(one.wire())}{f', {one.status}' if one.status not in ('', 'active') else ''}"
+    changed = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
+    for principal, signed in changed[:MAX_NAMES]:
+        status = f", {principal.status}" if principal.status not in ("", "active") else ""
+        kind = f"{kind_text(principal.wire())}{status}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
-        yield (Content.assemble("  ", safe(one.name or one.id), (f"  {safe(kind)}  ", "$text-muted")) + counts)
-    if len(moved) > MAX_NAMES:
-        yield Content.styled(f"  and {len(moved) - MAX_NAMES:,} more", "$text-muted")
+        yield (
+            Content.assemble("  ", safe(principal.name or principal.id), (f"  {safe(kind)}  ", "$text-muted")) + counts
+        )
+    if len(changed) > MAX_NAMES:
+        yield Content.styled(f"  and {len(changed) - MAX_NAMES:,} more", "$text-muted")
     yield Content("")
 
 
@@ -262,8 +265,8 @@ class Comparison:
                 self.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
             ),
         )
-        covered = answer.targets[0]
-        return covered.compared_with_nothing() if compare is None else covered
+        coverage = answer.targets[0]
+        return coverage.compared_with_nothing() if compare is None else coverage
 
     async def principal_effect(self, policy_id: str, text: str) -> Effect | None:
         """Return the effect of a text on the principals that the policy is attached to; None for a new policy."""

@@ -43,7 +43,7 @@ def beyond_document(error: FrostError, key: str) -> str:
     examples = [f"{example.operation} by {example_rule(example)}" for example in _counterexamples(error)]
     remedy = f"Press Esc, then {key} to remove these permissions, or ask" if key else "Remove these permissions, or ask"
     reason = f": {_join(examples)}" if examples else ""
-    return safe(f"Not saved: {error.message}{reason}. {remedy} a user with these permissions to save it", 600)
+    return safe(f"Not saved: {error.message}{reason}. {remedy} a user with these permissions to save the policy", 600)
 
 
 def beyond_principals(error: FrostError, affected: Iterable[PrincipalChange]) -> str:
@@ -57,7 +57,7 @@ def beyond_principals(error: FrostError, affected: Iterable[PrincipalChange]) ->
     helper = f"a user who has {_join(operations)}" if operations else "a user who has these permissions"
     listed = f": {_join(principals)}" if principals else ""
     return safe(
-        f"Not saved: the change gives keys and identities of others more permissions than you have{listed}. "
+        f"Not saved: the change gives keys and identities of other users more permissions than you have{listed}. "
         f"Ask the author of the policy, or {helper}",
         600,
     )
