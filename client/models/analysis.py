@@ -185,13 +185,11 @@ class PrincipalChange(Wire):
     """The effect of a change on an API key or a workload identity: at most 200 names of each kind, and their numbers.
 
     `inert`: an identity without any permission afterwards. `policies_before` and `policies_after` are numbers.
-    `status` is the state of the key or identity. The platform does not send it; the screens add it.
     """
 
     type: str
     id: str
     name: str = ""
-    status: str = ""
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     conditional_gained: tuple[str, ...] = ()
@@ -225,6 +223,12 @@ class PrincipalChange(Wire):
     def conditional_count(self) -> int:
         """The number of operations that change under conditions."""
         return sum(count for _, count in self.conditional.values())
+
+
+class PrincipalEffect(PrincipalChange):
+    """The effect of one or several changes on a principal, with its state: active, revoked, inert or another."""
+
+    status: str = ""
 
 
 class PredictedError(Wire):

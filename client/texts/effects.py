@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.models.analysis import PrincipalChange
+    from client.models.analysis import PrincipalEffect
 
 CONDITIONAL = {
     "conditionalLost": "lost, was conditional",
@@ -100,7 +100,7 @@ def conditional_count(principal: Principal) -> int:
 class Effect(NamedTuple):
     """The effect of a change on each API key and workload identity."""
 
-    principals: Sequence["PrincipalChange"] = ()
+    principals: Sequence["PrincipalEffect"] = ()
     problem: str = ""
     """Why the effect is unknown; empty if it is known."""
     refused: str = ""
@@ -184,7 +184,7 @@ def _first(count: int, names: Sequence[object]) -> str:
     return f"{first} and {count - 1:,} more" if count > 1 else first
 
 
-def _names(principals: Sequence["PrincipalChange"]) -> str:
+def _names(principals: Sequence["PrincipalEffect"]) -> str:
     more = f" and {len(principals) - 1:,} more" if len(principals) > 1 else ""
     return f"{principals[0].name}{more}"
 

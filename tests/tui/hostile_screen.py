@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
-from client.models.analysis import AuthorCheck, DocumentProblem, PrincipalChange, Simulation, TargetCoverage
+from client.models.analysis import AuthorCheck, DocumentProblem, PrincipalEffect, Simulation, TargetCoverage
 from client.models.iam import Policy
 from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
@@ -73,9 +73,9 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def principal(text: str) -> PrincipalChange:
+def principal(text: str) -> PrincipalEffect:
     changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
-    return PrincipalChange(id=text, type=text, name=text, policies_before=1, policies_after=0, **changes)
+    return PrincipalEffect(id=text, type=text, name=text, policies_before=1, policies_after=0, **changes)
 
 
 def policy(text: str) -> Policy:

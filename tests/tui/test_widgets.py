@@ -9,7 +9,7 @@ from textual.app import App
 from textual.widget import Widget
 from textual.widgets import Static
 
-from client.models.analysis import PrincipalChange
+from client.models.analysis import PrincipalEffect
 from client.tables.columns import TENANT, Record
 from client.texts.effects import Effect
 from tests.homes import Home
@@ -83,9 +83,9 @@ async def test_the_qr_code_is_shown_only_where_it_fits() -> None:
 OPERATION = "compute:instances:read"
 
 
-def principal(side: str) -> PrincipalChange:
+def principal(side: str) -> PrincipalEffect:
     members = {"type": "api_key", "id": "k", "name": "deploy", side: [OPERATION], f"{side}Count": 1}
-    return PrincipalChange.model_validate(members)
+    return PrincipalEffect.model_validate(members)
 
 
 def test_conditional_changes_are_neither_gained_nor_lost() -> None:
@@ -101,9 +101,9 @@ def test_conditional_changes_are_neither_gained_nor_lost() -> None:
     assert not Effect([principal("narrowed")]).takes
 
 
-def long_named(number: int, **members: object) -> PrincipalChange:
+def long_named(number: int, **members: object) -> PrincipalEffect:
     name = f"platform/release-automation-{number:02}"
-    return PrincipalChange.model_validate(
+    return PrincipalEffect.model_validate(
         {"type": "workload_identity", "id": str(number), "name": name, "status": "active", **members}
     )
 

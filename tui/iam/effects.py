@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from client.api import analysis, groups
 from client.errors import FrostError
-from client.models.analysis import PrincipalChange, TargetCoverage
+from client.models.analysis import PrincipalChange, PrincipalEffect, TargetCoverage
 from client.tables.columns import Column, Kind, Record, fields, number_column
 from client.text import safe
 from client.texts.effects import CONDITIONAL, Effect, changes, conditional_count
@@ -33,7 +33,7 @@ Change = Mapping[str, str]
 
 async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Change]) -> Effect:
     """Return the effect of several changes together. Errors become part of the result: the user must confirm anyway."""
-    principals: dict[tuple[str, str], PrincipalChange] = {}
+    principals: dict[tuple[str, str], PrincipalEffect] = {}
     refused = ""
     try:
         for change in changes:
@@ -43,14 +43,14 @@ async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Change]
                 refused = answer.refused.message
             for principal in answer.principals:
                 key = (principal.type, principal.id)
-                principals[key] = _both(principals[key], principal) if key in principals else principal
+                principals[key] = _merge(principals.get(key), principal)
         await _add_states(requests, tenant_id, principals)
     except FrostError as error:
         return Effect(problem=error.message)
     return Effect(sorted(principals.values(), key=_weight), refused=refused)
 
 
-async def _add_states(requests: "Requests", tenant_id: str, principals: dict[tuple[str, str], PrincipalChange]) -> None:
+async def _add_states(requests: "Requests", tenant_id: str, principals: dict[tuple[str, str], PrincipalEffect]) -> None:
     """Add current states: a revoked key has permissions, but cannot use them."""
     kinds = {kind for kind, _ in principals}
     with suppress(FrostError):  # the effect is known without states
@@ -62,22 +62,24 @@ async def _add_states(requests: "Requests", tenant_id: str, principals: dict[tup
                     _add_state(principals, "workload_identity", binding.id, "inert" if binding.inert else "active")
 
 
-def _add_state(principals: dict[tuple[str, str], PrincipalChange], kind: str, identifier: str, state: str) -> None:
+def _add_state(principals: dict[tuple[str, str], PrincipalEffect], kind: str, identifier: str, state: str) -> None:
     if (principal := principals.get((kind, identifier))) is not None:
-        principals[kind, identifier] = PrincipalChange.model_validate({**principal.wire(), "status": state})
+        principals[kind, identifier] = PrincipalEffect.model_validate({**principal.wire(), "status": state})
 
 
-def _both(one: PrincipalChange, other: PrincipalChange) -> PrincipalChange:
-    """Merge the effects of two changes on a principal. Both may include the same operations, which add up once."""
-    merged = {**one.wire(), "inert": one.inert and other.inert}
+def _merge(effect: PrincipalEffect | None, change: PrincipalChange) -> PrincipalEffect:
+    """Add a change to the effect of earlier ones. All may include the same operations, which count once."""
+    if effect is None:
+        return PrincipalEffect.model_validate(change.wire())
+    merged = {**effect.wire(), "inert": effect.inert and change.inert}
     for side in ("gained", "lost", *CONDITIONAL):
-        names = sorted({name for each in (one, other) for name in each.wire().get(side, ())})
-        counts = (each.wire().get(f"{side}Count", 0) for each in (one, other))
+        names = sorted({name for each in (effect, change) for name in each.wire().get(side, ())})
+        counts = (each.wire().get(f"{side}Count", 0) for each in (effect, change))
         merged |= {side: names, f"{side}Count": max(len(names), *counts)}
-    return PrincipalChange.model_validate(merged)
+    return PrincipalEffect.model_validate(merged)
 
 
-def _weight(principal: PrincipalChange) -> tuple[int, str]:
+def _weight(principal: PrincipalEffect) -> tuple[int, str]:
     """Sort by the number of changes, largest first."""
     return -(principal.gained_count + principal.lost_count + principal.conditional_count), principal.name
 
@@ -153,7 +155,7 @@ class EffectConfirm(Confirm):
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
-            table: RecordTable[PrincipalChange] = RecordTable(EFFECT, tones={"status": _tone})
+            table: RecordTable[PrincipalEffect] = RecordTable(EFFECT, tones={"status": _tone})
             table.can_focus = False
             table.styles.height = len(self.effect.principals) + 1
             yield table
@@ -172,7 +174,7 @@ class EffectConfirm(Confirm):
     def _whose(self, event: RecordTable.Highlighted) -> None:
         event.stop()
         scroll = self.query_one(".effect--operations", VerticalScroll)
-        principal: PrincipalChange | None = event.record
+        principal: PrincipalEffect | None = event.record
         scroll.query_one(Static).update(_operations(principal) if principal is not None else "")
         scroll.scroll_home(animate=False)
 
@@ -189,7 +191,7 @@ class EffectConfirm(Confirm):
         return action in ("whose", "operations") or super().check_action(action, parameters)
 
 
-def _change_count(principal: PrincipalChange) -> int:
+def _change_count(principal: PrincipalEffect) -> int:
     """Return the number of lines that describe a principal's changes."""
     return len(_operations(principal).plain.splitlines())
 
@@ -198,7 +200,7 @@ def _tone(principal: Record) -> str | None:
     return None if principal.get("status") in (None, "active") else "warning"
 
 
-def _operations(principal: PrincipalChange) -> Content:
+def _operations(principal: PrincipalEffect) -> Content:
     lines = [
         *_side(principal.lost, principal.lost_count, "−", "$text-error"),
         *_side(principal.gained, principal.gained_count, "+", "$text-success"),

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from client.api import analysis
 from client.errors import Exit, FrostError
 from client.models import strict_json
-from client.models.analysis import PrincipalChange, TargetCoverage
+from client.models.analysis import PrincipalEffect, TargetCoverage
 from client.text import safe
 from client.texts.effects import Effect
 from tui.iam import effects
@@ -210,7 +210,7 @@ def principal_lines(affected: Effect) -> Iterator[Content]:
     yield Content("")
 
 
-def _signed(principal: PrincipalChange) -> Iterator[tuple[str, str]]:
+def _signed(principal: PrincipalEffect) -> Iterator[tuple[str, str]]:
     """Yield (text, tone) for operations gained, lost and conditionally changed; zeros are omitted."""
     for sign, count, tone in (
         ("+", principal.gained_count, "$text-success"),

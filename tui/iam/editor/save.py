@@ -13,7 +13,7 @@ from client.models.analysis import (
     AuthorCheck,
     Counterexample,
     ErrorDetails,
-    PrincipalChange,
+    PrincipalEffect,
     TargetCoverage,
     VersionChange,
 )
@@ -46,7 +46,7 @@ def beyond_document(error: FrostError, key: str) -> str:
     return safe(f"Not saved: {error.message}{reason}. {remedy} a user with these permissions to save the policy", 600)
 
 
-def beyond_principals(error: FrostError, affected: Iterable[PrincipalChange]) -> str:
+def beyond_principals(error: FrostError, affected: Iterable[PrincipalEffect]) -> str:
     """Explain which principals would get more than the author's permissions. `affected` provides their names."""
     names = {(one.type, one.id): one.name for one in affected}
     principals = [
