@@ -1,7 +1,4 @@
-"""Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
-
-The results of access and who are JSON objects, typed in client/models/iam.py.
-"""
+"""Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview."""
 
 from __future__ import annotations
 
@@ -19,6 +16,8 @@ SIMULATION: Model[Simulation] = Model("analysis.Simulation")
 COVERAGE_MAP: Model[CoverageMap] = Model("analysis.CoverageMap")
 AUTHOR_CHECK: Model[AuthorCheck] = Model("analysis.AuthorCheck")
 CHANGE_PREVIEW: Model[ChangePreview] = Model("analysis.ChangePreview")
+ACCESS: Model[Access] = Model("iam.Access")
+ALLOWED_PRINCIPALS: Model[AllowedPrincipals] = Model("iam.AllowedPrincipals")
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.
@@ -84,13 +83,13 @@ def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Acces
     """Return all operations that a principal (api_key, workload_identity, user) may use, with their grants."""
     query = (("principalType", principal_type), ("principalId", principal_id))
     request = Request("GET", path("/v1/tenants/{}/iam/access", tenant_id), query)
-    return Call(request, _document, "operations", ("principal", "policies"))
+    return record(request, ACCESS, ("principal", "policies"), member="operations")
 
 
 def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[AllowedPrincipals]:
     """Return all principals that may use an operation on a target, with their grants."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
-    return Call(_request(tenant_id, "who", body), _document, needs=("principals", "total", "examined"), reads=True)
+    return _analyse(tenant_id, "who", body, ALLOWED_PRINCIPALS, "principals", "total", "examined")
 
 
 def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
@@ -103,16 +102,9 @@ def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
     return _analyse(tenant_id, "preview", {"change": change, **names}, CHANGE_PREVIEW, "principals")
 
 
-def _request(tenant_id: str, analysis: str, body: dict[str, Any]) -> Request:
-    return Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
-
-
 def _analyse(tenant_id: str, analysis: str, body: dict[str, Any], model: Model[ModelT], *needs: str) -> Call[ModelT]:
-    return record(_request(tenant_id, analysis, body), model, needs, reads=True)
-
-
-def _document(document: Any) -> Any:
-    return document
+    request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
+    return record(request, model, needs, reads=True)
 
 
 def operations(filter: str = "") -> Call[list[CatalogueOperation]]:

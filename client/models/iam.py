@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from client.models.base import Instant, Wire
 
@@ -49,6 +49,35 @@ class PolicyVersion(Wire):
     rolled_back_to: int | None = None
 
 
+class ListedVersion(PolicyVersion):
+    """A version in the list of a policy's versions. The newest one is in force."""
+
+    newest: bool
+
+
+class PrincipalRef(Wire):
+    """Type, id and name of a principal or of a group: `type` is api_key, workload_identity, user or group."""
+
+    type: str
+    id: str
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """Type and id, `api_key:ID`, which only together identify a principal."""
+        return f"{self.type}:{self.id}"
+
+
+class Principal(PrincipalRef):
+    """An API key or a workload identity of a tenant, or a group, to choose from.
+
+    `status` is active, revoked, expired or inert; empty for a group.
+    """
+
+    status: str = ""
+    about: str = ""
+
+
 class Attachment(Wire):
     """A policy's attachment. `attachee_type` is api_key, workload_identity or group."""
 
@@ -57,6 +86,15 @@ class Attachment(Wire):
     attachee_id: str
     attachee_name: str = ""
     attached_at: Instant
+
+    @property
+    def key(self) -> str:
+        """Type and id of the attachee, `group:ID`."""
+        return f"{self.attachee_type}:{self.attachee_id}"
+
+    @property
+    def attachee(self) -> PrincipalRef:
+        return PrincipalRef(type=self.attachee_type, id=self.attachee_id, name=self.attachee_name)
 
 
 class GroupMember(Wire):
@@ -95,6 +133,15 @@ class Member(Wire):
     member_name: str = ""
     added_at: Instant
 
+    @property
+    def key(self) -> str:
+        """Type and id of the member, `api_key:ID`."""
+        return f"{self.member_type}:{self.member_id}"
+
+    @property
+    def principal(self) -> PrincipalRef:
+        return PrincipalRef(type=self.member_type, id=self.member_id, name=self.member_name)
+
 
 class Binding(Wire):
     """A workload identity: a service account of a cluster. `inert`: it has neither scopes nor a policy."""
@@ -121,23 +168,118 @@ class CatalogueOperation(Wire):
     description: str = ""
 
 
-class Access(TypedDict):
-    """The operations that a principal may use, with the groups, policies and rules that allow each."""
+class GrantPath(Wire):
+    """A path of a policy to its principal: `type` is direct or group."""
 
-    principal: dict[str, Any]
-    limits: NotRequired[list[dict[str, Any]]]
-    policies: list[dict[str, Any]]
-    operations: list[dict[str, Any]]
+    type: str
+    id: str = ""
+    name: str = ""
 
 
-class AllowedPrincipals(TypedDict):
-    """The principals that may use an operation on a target; `conditional` depends on unknown facts.
+class GrantConstraint(Wire):
+    """A constraint of a policy rule. `values` has the first ones, `values_total` is the number of all."""
 
-    The lists are truncated; `total` and `conditionalTotal` are the numbers of all, `examined` that of all principals.
+    operator: str
+    key: str
+    values: tuple[str, ...] = ()
+    values_total: int = 0
+
+
+class Grant(Wire):
+    """A scope, a role or a policy rule that allows or denies an operation: `kind` is scope, role or policy.
+
+    The lists have the first entries; `targets_total` and `constraints_total` are the numbers of all.
     """
 
-    principals: list[dict[str, Any]]
+    kind: str = ""
+    scope: str = ""
+    role: str = ""
+    policy_id: str = ""
+    policy_name: str = ""
+    rule_index: int | None = None
+    rule_name: str = ""
+    paths: tuple[GrantPath, ...] = ()
+    targets: tuple[str, ...] = ()
+    targets_total: int = 0
+    constraints: tuple[GrantConstraint, ...] = ()
+    constraints_total: int = 0
+
+
+class AccessOperation(Wire):
+    """An operation of a principal: `access` is allowed, conditional or denied.
+
+    `by` and `denied_by` have the first grants and denials; `by_total` and `denied_by_total` are the numbers of all.
+    """
+
+    operation: str
+    access: str = ""
+    by: tuple[Grant, ...] = ()
+    by_total: int = 0
+    denied_by: tuple[Grant, ...] = ()
+    denied_by_total: int = 0
+
+    @property
+    def policy_id(self) -> str:
+        """The id of the first policy that allows or denies the operation, denying ones first; empty without one."""
+        grants = (*self.denied_by, *self.by) if self.access == "denied" else (*self.by, *self.denied_by)
+        return next((grant.policy_id for grant in grants if grant.policy_id), "")
+
+
+class AccessPrincipal(PrincipalRef):
+    """A principal whose access is listed. `works`: its credential is neither revoked nor expired."""
+
+    works: bool = True
+
+
+class AccessLimit(Wire):
+    """A limit of a principal's permissions: `kind` is scopes or role."""
+
+    kind: str
+    detail: str = ""
+
+
+class AccessPolicy(Wire):
+    """A policy that is attached to a principal, directly or through groups.
+
+    `paths` has the first paths, `paths_total` is the number of all. An `unreadable` policy denies everything; an
+    `orphaned` one has no effect.
+    """
+
+    policy_id: str
+    policy_name: str = ""
+    version: int = 1
+    authored_by: str = ""
+    orphaned: bool = False
+    unreadable: bool = False
+    paths: tuple[GrantPath, ...] = ()
+    paths_total: int = 0
+
+
+class Access(Wire):
+    """The operations that a principal may use, with the groups, policies and rules that allow each."""
+
+    principal: AccessPrincipal
+    limits: tuple[AccessLimit, ...] = ()
+    policies: tuple[AccessPolicy, ...]
+    operations: tuple[AccessOperation, ...]
+
+
+class AllowedPrincipal(PrincipalRef):
+    """A principal that may use an operation: `access` is allowed or conditional."""
+
+    access: str = ""
+    by: tuple[Grant, ...] = ()
+    denied_by: tuple[Grant, ...] = ()
+
+
+class AllowedPrincipals(Wire):
+    """The principals that may use an operation on a target; `conditional` depends on unknown facts.
+
+    The lists are truncated; `total` and `conditional_total` are the numbers of all, `examined` that of all principals.
+    """
+
+    principals: tuple[AllowedPrincipal, ...]
     total: int
-    conditional: NotRequired[list[dict[str, Any]]]
-    conditionalTotal: NotRequired[int]
+    conditional: tuple[AllowedPrincipal, ...] = ()
+    conditional_total: int = 0
     examined: int

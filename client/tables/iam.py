@@ -164,7 +164,7 @@ _MEMBER = (
 MEMBER = Kind(
     "member",
     "members",
-    "memberId",
+    "",
     _MEMBER,
     fields(_MEMBER, type="memberType", name="memberName", id="memberId"),
     "memberName",
@@ -223,7 +223,7 @@ _ATTACHMENT = (
 ATTACHMENT = Kind(
     "attachment",
     "attachments",
-    "attacheeId",
+    "",
     _ATTACHMENT,
     fields(_ATTACHMENT, type="attacheeType", name="attacheeName", id="attacheeId"),
     "attacheeName",
@@ -277,7 +277,7 @@ _WHO = (
 WHO = Kind(
     "principal",
     "principals",
-    "id",
+    "",
     _WHO,
     fields(_WHO, type="type", name="name", id="id", access="access", by="by"),
     "name",

@@ -122,6 +122,12 @@ TIMES = {"created_at": datetime(2026, 11, 1, tzinfo=UTC), "updated_at": datetime
 MODELS = {
     "policies": iam.Policy(id=ID, name="ops", document={}, **TIMES),
     "groups": iam.Group(id=ID, name="ops", policy_count=1, **TIMES),
+    "members": iam.Member(group_id=ID, member_type="api_key", member_id=ID, added_at=TIMES["created_at"]),
+    "attachments": iam.Attachment(policy_id=ID, attachee_type="group", attachee_id=ID, attached_at=TIMES["created_at"]),
+    "versions": iam.ListedVersion(policy_id=ID, version=2, document={}, changed_at=TIMES["created_at"], newest=False),
+    "catalogue": iam.CatalogueOperation(name="compute:instances:read"),
+    "who": iam.AllowedPrincipal(type="api_key", id=ID),
+    "access": iam.AccessOperation(operation="compute:instances:read", by=(iam.Grant(policy_id=ID),)),
 }
 """The records of screens with models."""
 # What a person puts in, in the command that is shown before anything was.

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from client.models.iam import Group, Policy
+from client.models.iam import (
+    AccessOperation,
+    AllowedPrincipal,
+    Attachment,
+    CatalogueOperation,
+    Grant,
+    Group,
+    ListedVersion,
+    Member,
+    Policy,
+)
 from client.models.tenants import Actor, Entry
 from tui.iam.editor import actions as editor
 from tui.shell import actions, command_line, routes
@@ -37,7 +47,7 @@ ENTRY = Entry(
     outcome="done",
 )
 REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
-BY_POLICY = {"access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
+BY_POLICY = (Grant(kind="policy", policy_id="p-1"),)
 FAILURE = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
 RECORDS = {
     **dict.fromkeys(("activity", "activity-of", "organization-activity"), ENTRY),
@@ -45,13 +55,13 @@ RECORDS = {
     **dict.fromkeys(("apply-preview", "apply"), TYPE),
     "tenants": TENANT,
     "policies": Policy(id="p-1", name="roll out; rm -rf /", description="it's\nnew", document={}, **TIMES),
-    "attachments": {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"},
-    "versions": {"policyId": "p-1", "version": 2},
+    "attachments": Attachment(policy_id="p-1", attachee_type="group", attachee_id="g-1", attached_at=AT),
+    "versions": ListedVersion(policy_id="p-1", version=2, document={}, changed_at=AT, newest=False),
     "groups": Group(id="g-1", name="on call", policy_count=1, **TIMES),
-    "members": {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"},
-    "access": {"operation": "compute:instances:read", **BY_POLICY},
-    "catalogue": {"name": "compute:instances:read"},
-    "who": {"type": "user", "id": "u-1", "name": "Astrid"},
+    "members": Member(group_id="g-1", member_type="api_key", member_id="k-1", added_at=AT),
+    "access": AccessOperation(operation="compute:instances:read", access="allowed", by=BY_POLICY),
+    "catalogue": CatalogueOperation(name="compute:instances:read"),
+    "who": AllowedPrincipal(type="user", id="u-1", name="Astrid"),
     "contexts": {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"},
     "api-keys": KEY,
     "sessions": {"id": "s-1", "device": "vm", "current": True},

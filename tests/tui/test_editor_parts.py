@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from client.models.analysis import Counterexample, RequestFacts, TargetCoverage
+from client.models.iam import CatalogueOperation
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
@@ -29,7 +30,7 @@ NAMES = [
     "storage:buckets:delete",
     "storage:buckets:read",
 ]
-CATALOGUE = Catalogue({"name": name, "accessLevel": "read"} for name in NAMES)
+CATALOGUE = Catalogue(CatalogueOperation(name=name, access_level="read") for name in NAMES)
 
 
 def offered(text: str) -> list[str]:

@@ -12,12 +12,13 @@ from textual.message import Message
 from client.config import file as config_file
 from client.connection import resolve
 from client.errors import FrostError
+from client.models.iam import AccessOperation, Grant, ListedVersion
 from client.operations import unless_cancelled
 from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
 from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
 from tests.terminal import screens
-from tui.iam.commands import deciding_policy, first_policy
+from tui.iam.commands import first_policy
 from tui.iam.policies import compared_versions
 from tui.launch import Launch, parse
 from tui.shell.action import ActionContext
@@ -287,30 +288,37 @@ def test_an_opened_record_and_requests_are_never_merged() -> None:
     assert not RecordTable.Highlighted(opened.table, None).can_replace(opened)
 
 
-SCOPE = {"kind": "scope", "scope": "compute:write"}
-READERS = {"policyId": "readers", "policyName": "readers"}
-GUARD = {"policyId": "guard", "policyName": "guard"}
+SCOPE = Grant(kind="scope", scope="compute:write")
+READERS = Grant(policy_id="readers", policy_name="readers")
+GUARD = Grant(policy_id="guard", policy_name="guard")
+
+
+def access(result: str, by: Grant, *denied_by: Grant) -> AccessOperation:
+    return AccessOperation(operation="compute:instances:read", access=result, by=(by,), denied_by=denied_by)
 
 
 def test_the_deciding_policy_of_an_operation() -> None:
-    assert deciding_policy({"access": "allowed", "by": [SCOPE], "deniedBy": [GUARD]}) == "guard"
-    assert deciding_policy({"access": "denied", "by": [READERS], "deniedBy": [SCOPE]}) == "readers"
-    assert deciding_policy({"access": "denied", "by": [READERS], "deniedBy": [GUARD]}) == "guard"
-    assert deciding_policy({"access": "allowed", "by": [SCOPE], "deniedBy": []}) == ""
-    record = {"access": "denied", "by": [READERS], "deniedBy": [GUARD]}
+    assert access("allowed", SCOPE, GUARD).policy_id == "guard"
+    assert access("denied", READERS, SCOPE).policy_id == "readers"
+    assert access("denied", READERS, GUARD).policy_id == "guard"
+    assert access("allowed", SCOPE).policy_id == ""
+    record = access("denied", READERS, GUARD)
     assert first_policy(ActionContext(record=record)) == "frost iam policy get guard"
 
 
-def versions(*numbers: int) -> list[dict[str, object]]:
-    return [{"policyId": "p", "version": number, "newest": number == max(numbers)} for number in numbers]
+def versions(*numbers: int) -> list[ListedVersion]:
+    return [
+        ListedVersion(policy_id="p", version=number, document={}, changed_at=NOW, newest=number == max(numbers))
+        for number in numbers
+    ]
 
 
 def test_versions_are_compared() -> None:
     selected = versions(3, 2, 1)[0]
     older, newer = compared_versions(versions(3, 2, 1), selected)
-    assert (older["version"], newer["version"]) == (2, 3)
+    assert (older.version, newer.version) == (2, 3)
     older, newer = compared_versions(versions(3, 2, 1), versions(3, 2, 1)[2])
-    assert (older["version"], newer["version"]) == (1, 3)
+    assert (older.version, newer.version) == (1, 3)
     assert compared_versions(versions(1), versions(1)[0])[0] is None
 
 

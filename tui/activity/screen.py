@@ -13,7 +13,7 @@ from textual.binding import BindingType
 
 from client import times
 from client.tables.activity import ACTIVITY, MACHINES, target_text, value_text, who_text
-from client.tables.columns import Column, Record, exact, parse_time, record_of
+from client.tables.columns import Column, Record, exact, kind_and_id, parse_time, record_of
 from client.tables.default_tags import difference
 from tui.shell import keymap
 from tui.shell.action import (
@@ -146,10 +146,13 @@ LISTS = {
     "groups": ("groups", "id"),
     "api-keys": ("own keys", "id"),
     "sessions": ("sessions", "id"),
-    "access": ("principals", "key"),
+    "access": ("principals", ""),
     "quotas": ("quotas", "resourceType"),
 }
-"""The list (see tui/state/loaders.py) that a screen shows or is opened from, and the key of its rows."""
+"""The list (see tui/state/loaders.py) that a screen shows or is opened from, and the member with the key of its rows.
+
+Type and id together are the key of principals.
+"""
 NO_LONGER_THERE = "the record was deleted"
 NOT_YOURS = {
     "api-keys": "not one of your API keys, or deleted",
@@ -280,7 +283,9 @@ class Entries(RemoteListScreen["Entry"]):
         rows = await workspace.collections.anew(name, self.tenant_id)
         if rows.state != "fresh":
             return rows.error.message if rows.error is not None else "lookup failed; try again"
-        if any(str(record_of(one).get(member)) == key for one in rows.records):
+        records = map(record_of, rows.records)
+        keys = (str(record.get(member)) if member else ":".join(kind_and_id(record)) for record in records)
+        if key in keys:
             return ""
         return NOT_YOURS.get(screen, NO_LONGER_THERE)
 

@@ -1,19 +1,21 @@
 """Access of principals: by principal, by operation, and the catalogue of operations."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 
-from client.tables.columns import Column, Record, kind_and_id
+from client.tables.columns import Column, Record
 from client.tables.iam import ACCESS, CATALOGUE, WHO
-from tui.iam.commands import deciding_policy
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import grants, kind_text, path_text
+from tui.widgets.policy_text import grants, kind_text, path_text, type_text
 from tui.widgets.record_table import Tones
+
+if TYPE_CHECKING:
+    from client.models.iam import AccessOperation, AllowedPrincipal, CatalogueOperation
 
 ANYTHING = "*"
 
@@ -23,7 +25,7 @@ def who_on(operation: str, target: str, tenant_id: str) -> Navigate:
     return Navigate("who", Subject(tenant_id, f"{operation} {target}", f"{operation} on {target}"))
 
 
-class Catalogue(RemoteListScreen[Record]):
+class Catalogue(RemoteListScreen["CatalogueOperation"]):
     """Operations of the platform, read once and then only on refresh or after a failure."""
 
     NAME = "catalogue"
@@ -56,12 +58,12 @@ class Catalogue(RemoteListScreen[Record]):
         if not only and self.rows.state in ("unread", "failed"):
             self.read(quiet=True)
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        service, resource, action = [*str(record["name"]).split(":", 2), "", ""][:3]
-        return str(record["name"]), [
-            ("", [("Access level", str(record.get("accessLevel", "")))]),
+    def detail(self, record: "CatalogueOperation") -> tuple[str, Sequence[Section]]:
+        service, resource, action = [*record.name.split(":", 2), "", ""][:3]
+        return record.name, [
+            ("", [("Access level", record.access_level)]),
             ("", [("Service", service), ("Resource", resource), ("Action", action)]),
-            ("Description", [("", str(record.get("description") or "—"))]),
+            ("Description", [("", record.description or "—")]),
             (
                 "Matching patterns",
                 [("", text) for text in (f"{service}:*", f"{service}:{resource}:*", f"*:*:{action}")],
@@ -72,7 +74,7 @@ class Catalogue(RemoteListScreen[Record]):
         from tui.widgets.form import Field, Form
 
         operation, _, target = argument.partition(" ")
-        operation = operation or str((self.record or {}).get("name", ""))
+        operation = operation or (self.record.name if self.record is not None else "")
         if not target:
             field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for any")
             form = Form(f"Who may {operation}?", [field], save="Show", note="Enter show · Esc cancel")
@@ -92,7 +94,7 @@ ACCESS_TEXTS = {
 }
 
 
-class Access(ChildListScreen[Record]):
+class Access(ChildListScreen["AccessOperation"]):
     """Operations of a principal, without those that no grant allows."""
 
     NAME = "access"
@@ -129,24 +131,23 @@ class Access(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"access": lambda record: "dim" if self._ended else access_tone(record)}
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        access = str(record.get("access", ""))
-        text = "no access: the grants have no effect" if self._ended else ACCESS_TEXTS.get(access, "")
-        facts = [("Access", self._access_text(record)), (" ", text)]
-        return str(record["operation"]), [
+    def detail(self, record: "AccessOperation") -> tuple[str, Sequence[Section]]:
+        text = "no access: the grants have no effect" if self._ended else ACCESS_TEXTS.get(record.access, "")
+        facts = [("Access", self._access_text(record.wire())), (" ", text)]
+        return record.operation, [
             ("", facts),
-            *grants("Allowed by", record.get("by") or ()),
-            *grants("Denied by", record.get("deniedBy") or ()),
+            *grants("Allowed by", record.by),
+            *grants("Denied by", record.denied_by),
         ]
 
     def do_policy(self, argument: str = "") -> None:
-        record = next((row for row in self.records() if row["operation"] == argument), self.record)
-        if policy_id := deciding_policy(record or {}):
-            self.post_message(Navigate("policies", record=policy_id))
+        record = next((row for row in self.records() if row.operation == argument), self.record)
+        if record is not None and record.policy_id:
+            self.post_message(Navigate("policies", record=record.policy_id))
 
     def do_who(self) -> None:
         if self.record is not None:
-            self.post_message(who_on(str(self.record["operation"]), ANYTHING, self.tenant_id))
+            self.post_message(who_on(self.record.operation, ANYTHING, self.tenant_id))
 
 
 def access_text(record: Record) -> str:
@@ -165,12 +166,12 @@ def deciding_grants(record: Record) -> Sequence[Mapping[str, Any]]:
     return decisive
 
 
-class Who(ChildListScreen[Record]):
+class Who(ChildListScreen["AllowedPrincipal"]):
     """Principals that may perform an operation."""
 
     NAME = "who"
     TITLE = "Who may"
-    KIND = WHO._replace(id_key="key")
+    KIND = WHO
     PRIMARY = "who.access"
     LIST_NAME = "who"
     EMPTY_TEXT = "No principal may do this."
@@ -188,20 +189,19 @@ class Who(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"type": lambda record: "dim", "access": access_tone}
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        facts = [("Type", kind_text(record)), ("Access", access_text(record))]
-        return str(record.get("name", "")), [
+    def detail(self, record: "AllowedPrincipal") -> tuple[str, Sequence[Section]]:
+        facts = [("Type", type_text(record.type)), ("Access", access_text(record.wire()))]
+        return record.name, [
             ("", facts),
-            *grants("Because of", record.get("by") or ()),
-            *grants("Unless denied by", record.get("deniedBy") or ()),
-            ("Id", [("", str(record["id"]))]),
+            *grants("Because of", record.by),
+            *grants("Unless denied by", record.denied_by),
+            ("Id", [("", record.id)]),
         ]
 
     def do_access(self, argument: str = "") -> None:
-        record = next((row for row in self.records() if row["key"] == argument), self.record)
+        record = next((row for row in self.records() if row.key == argument), self.record)
         if record is not None:
-            subject = Subject(self.tenant_id, ":".join(kind_and_id(record)), str(record.get("name", "")))
-            self.post_message(Navigate("access", subject))
+            self.post_message(Navigate("access", Subject(self.tenant_id, record.key, record.name)))
 
 
 def _short(record: Record) -> str:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from client.tables.columns import Record, kind_and_id
 from tui.iam import commands
 from tui.shell.action import (
     PERSON_NEEDED,
@@ -16,7 +15,7 @@ from tui.shell.action import (
 )
 
 if TYPE_CHECKING:
-    from client.models.iam import Group
+    from client.models.iam import AccessOperation, AllowedPrincipal, Group, ListedVersion, Member
 
 
 @about_record
@@ -25,20 +24,20 @@ def _has_policies(_: ActionContext, group: "Group") -> str:
 
 
 @about_record
-def _is_earlier_version(_: ActionContext, version: Record) -> str:
-    return "this is the current version" if version.get("newest") else ""
+def _is_earlier_version(_: ActionContext, version: "ListedVersion") -> str:
+    return "this is the current version" if version.newest else ""
 
 
 @about_record
-def _performs_operations(_: ActionContext, member: Record) -> str:
+def _performs_operations(_: ActionContext, principal: "Member | AllowedPrincipal") -> str:
     """A group performs no operations itself; its members do."""
-    return "a group has no access of its own; open it to see the members" if kind_and_id(member)[0] == "group" else ""
+    is_group = principal.key.startswith("group:")
+    return "a group has no access of its own; open it to see the members" if is_group else ""
 
 
 @about_record
-def _has_deciding_policy(_: ActionContext, access: Record) -> str:
-    policies = [one for one in (*access.get("by", ()), *access.get("deniedBy", ())) if one.get("policyId")]
-    return "" if policies else "no policy decides this operation"
+def _has_deciding_policy(_: ActionContext, access: "AccessOperation") -> str:
+    return "" if access.policy_id else "no policy decides this operation"
 
 
 _readable = all_of(requires_user(PERSON_NEEDED), has_tenant)
@@ -219,7 +218,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("w",),
         footer_label="who may",
         guard=_on_record,
-        command=commands.who("name"),
+        command=commands.who_of_catalogue,
         help="All principals that may perform the operation, and why; Enter does the same",
         opens_dialog=True,
         accepts_record_argument=True,
@@ -349,7 +348,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         keys=("w",),
         footer_label="who may",
         guard=_on_record,
-        command=commands.who("operation"),
+        command=commands.who_of_access,
         opens_dialog=True,
     ),
 )

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.api import groups, policies
 from client.errors import FrostError
-from client.tables.columns import Record, kind_and_id, time_text
+from client.tables.columns import Record, time_text
 from client.texts.effects import counted
 from tui.iam.effects import Change, EffectConfirm, effect
 from tui.iam.pickers import pick_members
 from tui.shell.remote_list_screen import each
 from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.widgets.form import Field, Form, check_name, problem_text, show_until_saved
-from tui.widgets.policy_text import kind_text
+from tui.widgets.policy_text import type_text
 
 if TYPE_CHECKING:
-    from client.models.iam import Group, Policy
+    from client.models.iam import Group, Policy, PrincipalRef
     from tui.shell.remote_list_screen import RemoteListScreen
     from tui.shell.routes import Subject
 
@@ -181,21 +181,23 @@ async def add_members(screen: "RemoteListScreen[Any]", group: "Group | Subject")
         await _change_members(screen, group, members, is_added=True)
 
 
-async def remove_members(screen: "RemoteListScreen[Any]", group: "Group | Subject", members: Sequence[Record]) -> None:
+async def remove_members(
+    screen: "RemoteListScreen[Any]", group: "Group | Subject", members: "Sequence[PrincipalRef]"
+) -> None:
     """Confirm the effect and remove members from a group."""
     await _change_members(screen, group, members, is_added=False)
 
 
 async def _change_members(
-    screen: "RemoteListScreen[Any]", group: "Group | Subject", members: Sequence[Record], *, is_added: bool
+    screen: "RemoteListScreen[Any]", group: "Group | Subject", members: "Sequence[PrincipalRef]", *, is_added: bool
 ) -> None:
     tenant_id, ask = screen.tenant_id, screen.workspace.ask
 
-    def add(member: Record) -> Awaitable[Any]:
-        return ask(groups.add_member(tenant_id, group.id, *kind_and_id(member)))
+    def add(member: "PrincipalRef") -> Awaitable[None]:
+        return ask(groups.add_member(tenant_id, group.id, member.type, member.id))
 
-    def remove(member: Record) -> Awaitable[Any]:
-        return ask(groups.remove_member(tenant_id, group.id, *kind_and_id(member)))
+    def remove(member: "PrincipalRef") -> Awaitable[None]:
+        return ask(groups.remove_member(tenant_id, group.id, member.type, member.id))
 
     change = {"change": "addMember" if is_added else "removeMember", "groupId": group.id}
     count, verb = counted(len(members), "member", "members"), "Add" if is_added else "Remove"
@@ -213,26 +215,34 @@ async def _change_members(
 # --- attachments -----------------------------------------------------------------------------------------------------
 
 
-async def attach(screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: Sequence[Record]) -> None:
+async def attach(
+    screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: "Sequence[PrincipalRef]"
+) -> None:
     """Confirm the effect and attach a policy."""
     await _change_attachments(screen, policy, attachees, is_attached=True)
 
 
-async def detach(screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: Sequence[Record]) -> None:
+async def detach(
+    screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: "Sequence[PrincipalRef]"
+) -> None:
     """Confirm the effect and detach a policy."""
     await _change_attachments(screen, policy, attachees, is_attached=False)
 
 
 async def _change_attachments(
-    screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: Sequence[Record], *, is_attached: bool
+    screen: "RemoteListScreen[Any]",
+    policy: "Policy | Subject",
+    attachees: "Sequence[PrincipalRef]",
+    *,
+    is_attached: bool,
 ) -> None:
     tenant_id, ask = screen.tenant_id, screen.workspace.ask
 
-    def add(attachee: Record) -> Awaitable[Any]:
-        return ask(policies.attach(tenant_id, policy.id, *kind_and_id(attachee)))
+    def add(attachee: "PrincipalRef") -> Awaitable[None]:
+        return ask(policies.attach(tenant_id, policy.id, attachee.type, attachee.id))
 
-    def remove(attachee: Record) -> Awaitable[Any]:
-        return ask(policies.detach(tenant_id, policy.id, *kind_and_id(attachee)))
+    def remove(attachee: "PrincipalRef") -> Awaitable[None]:
+        return ask(policies.detach(tenant_id, policy.id, attachee.type, attachee.id))
 
     change = {"change": "attach" if is_attached else "detach", "policyId": policy.id}
     verb = "Attach" if is_attached else "Detach"
@@ -252,38 +262,32 @@ async def _change_attachments(
 MAX_NAMES = 3
 
 
-def _for_principals(change: Change, records: Sequence[Record]) -> list[Change]:
+def _for_principals(change: Change, principals: "Sequence[PrincipalRef]") -> list[Change]:
     """Return a change of a group or policy for each member or attachee."""
-    principals = map(kind_and_id, records)
-    return [{**change, "principalType": kind, "principalId": identifier} for kind, identifier in principals]
+    return [{**change, "principalType": principal.type, "principalId": principal.id} for principal in principals]
 
 
-def _names(records: Sequence[Record]) -> str:
+def _names(principals: "Sequence[PrincipalRef]") -> str:
     """Return the names, or the first `MAX_NAMES` and the number of others."""
-    names = [_name(record) for record in records]
+    names = [f"{principal.name or principal.id} ({type_text(principal.type)})" for principal in principals]
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
 
 
-def _name(record: Record) -> str:
-    name = record.get("name") or record.get("memberName") or record.get("attacheeName") or kind_and_id(record)[1]
-    return f"{name} ({kind_text(record)})"
-
-
 def _offer_undo(
     screen: "RemoteListScreen[Any]",
-    changed: Sequence[Record],
-    revert: Callable[[Record], Awaitable[Any]],
+    changed: "Sequence[PrincipalRef]",
+    revert: "Callable[[PrincipalRef], Awaitable[None]]",
     text: str,
     undone_text: str,
 ) -> None:
-    """Report a change of records and offer to revert it."""
+    """Report a change of members or attachees and offer to revert it."""
     if not changed:
         return
 
     async def undo() -> None:
-        for record in changed:
-            await revert(record)
+        for principal in changed:
+            await revert(principal)
         screen.workspace.refresh()
 
     screen.table.clear_marks()

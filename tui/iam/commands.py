@@ -3,11 +3,19 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from client.tables.columns import Record, kind_and_id
 from tui.shell.action import ActionContext, Command, line
 
 if TYPE_CHECKING:
-    from client.models.iam import Group, Policy
+    from client.models.iam import (
+        AccessOperation,
+        AllowedPrincipal,
+        Attachment,
+        CatalogueOperation,
+        Group,
+        ListedVersion,
+        Member,
+        Policy,
+    )
 
 T = TypeVar("T")
 
@@ -40,16 +48,29 @@ def update(noun: str) -> Command:
     return command
 
 
-def who(field: str) -> Command:
-    """List the principals that may perform the operation in the field `named` of the record."""
-    return lambda s: (
-        line("iam", "who", "--operation", str(s.record[field]), "--target", "*") if s.record is not None else ""
-    )
+@about_record
+def who_of_catalogue(operation: "CatalogueOperation") -> str:
+    return _who(operation.name)
 
 
-def access(context: ActionContext) -> str:
-    """List the operations of a key or identity."""
-    return line("iam", "access", *kind_and_id(context.record)) if context.record is not None else ""
+@about_record
+def who_of_access(access: "AccessOperation") -> str:
+    return _who(access.operation)
+
+
+def _who(operation: str) -> str:
+    """List the principals that may perform an operation."""
+    return line("iam", "who", "--operation", operation, "--target", "*")
+
+
+@about_record
+def access(principal: "Member | AllowedPrincipal") -> str:
+    """List the operations of a principal."""
+    return _access(principal.key)
+
+
+def _access(key: str) -> str:
+    return line("iam", "access", *key.split(":", 1))
 
 
 @about_record
@@ -64,7 +85,8 @@ def member(verb: str) -> Command:
     def command(context: ActionContext) -> str:
         if not context.subject:
             return ""
-        kind, identifier = kind_and_id(context.record) if verb == "remove" and context.record else ("api_key", "ID")
+        member: Member | None = context.record if verb == "remove" else None
+        kind, identifier = ("api_key", "ID") if member is None else (member.member_type, member.member_id)
         return line("iam", "group", "member", verb, context.subject, "--type", kind, "--id", identifier)
 
     return command
@@ -92,31 +114,24 @@ def attachment(verb: str) -> Command:
     def command(context: ActionContext) -> str:
         if not context.subject:
             return ""
-        pair = kind_and_id(context.record) if verb == "detach" and context.record is not None else ("group", "ID")
-        return _pair(verb, context.subject, *pair)
+        attached: Attachment | None = context.record if verb == "detach" else None
+        kind, identifier = ("group", "ID") if attached is None else (attached.attachee_type, attached.attachee_id)
+        return _pair(verb, context.subject, kind, identifier)
 
     return command
 
 
-def opened(context: ActionContext) -> str:
+@about_record
+def opened(attached: "Attachment") -> str:
     """List the members of an attached group, or the operations of an attached key or identity."""
-    if context.record is None:
-        return ""
-    kind, identifier = kind_and_id(context.record)
-    return line("iam", "group", "member", "list", identifier) if kind == "group" else access(context)
+    is_group = attached.attachee_type == "group"
+    return line("iam", "group", "member", "list", attached.attachee_id) if is_group else _access(attached.key)
 
 
-def first_policy(context: ActionContext) -> str:
+@about_record
+def first_policy(access: "AccessOperation") -> str:
     """Show the first policy that allows or denies an operation."""
-    policy_id = deciding_policy(context.record or {})
-    return line("iam", "policy", "get", policy_id) if policy_id else ""
-
-
-def deciding_policy(record: Record) -> str:
-    """Return the id of the first policy that allows or denies an operation, denying ones first."""
-    allowing, denying = record.get("by") or (), record.get("deniedBy") or ()
-    grants = (*denying, *allowing) if record.get("access") == "denied" else (*allowing, *denying)
-    return next((str(grant["policyId"]) for grant in grants if grant.get("policyId")), "")
+    return line("iam", "policy", "get", access.policy_id) if access.policy_id else ""
 
 
 def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
@@ -124,11 +139,8 @@ def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
 
 
 def version(verb: str, flag: str = "--version") -> Command:
-
-    def command(context: ActionContext) -> str:
-        if context.record is None:
-            return ""
-        one = context.record
-        return line("iam", "policy", verb, str(one["policyId"]), flag, str(one["version"]))
+    @about_record
+    def command(version: "ListedVersion") -> str:
+        return line("iam", "policy", verb, version.policy_id, flag, str(version.version))
 
     return command

@@ -13,11 +13,11 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import kind_text, names
+from tui.widgets.policy_text import kind_text, principal_text, row_names, type_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.iam import Group
+    from client.models.iam import Group, Member, Policy, PrincipalRef
     from tui.state.list_store import RecordList
 
 
@@ -46,18 +46,18 @@ class Groups(RemoteListScreen["Group"]):
         return f"group:{record.id}" if name == "policies of" else record.id
 
     def detail(self, record: "Group") -> tuple[str, Sequence[Section]]:
-        members = self.related("members", self.related_key("members", record))
-        policies = self.related("policies of", self.related_key("policies of", record))
+        members: RecordList[Member] = self.related("members", self.related_key("members", record))
+        policies: RecordList[Policy] = self.related("policies of", self.related_key("policies of", record))
         sections: list[Section] = [("", [("", record.description)])] if record.description else []
         return record.name, [
             *sections,
             (
                 f"Members  {record.member_count:,}",
-                names(members.records, "memberName", members.known, "none"),
+                row_names(members.records, lambda member: principal_text(member.principal), members.known, "none"),
             ),
             (
                 f"Policies  {record.policy_count:,}",
-                names(policies.records, "name", policies.known, "none"),
+                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
             ),
             ("", [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]),
             ("Id", [("", record.id)]),
@@ -147,8 +147,10 @@ class Groups(RemoteListScreen["Group"]):
             )
 
 
-def as_attachee(group: "Group") -> Record:
-    return {"type": "group", "id": group.id, "name": group.name}
+def as_attachee(group: "Group") -> "PrincipalRef":
+    from client.models.iam import PrincipalRef
+
+    return PrincipalRef(type="group", id=group.id, name=group.name)
 
 
 def _deleted_with(group: "Group") -> str:
@@ -156,12 +158,12 @@ def _deleted_with(group: "Group") -> str:
     return f"{members}, {counted(group.policy_count, 'attachment', 'attachments')}, permanently"
 
 
-class Members(ChildListScreen[Record]):
+class Members(ChildListScreen["Member"]):
     """Members of a group, with their states: a revoked key remains a member, without effect."""
 
     NAME = "members"
     TITLE = "Members"
-    KIND = MEMBER._replace(id_key="key")
+    KIND = MEMBER
     PRIMARY = "members.access"
     LIST_NAME = "members"
     RELATED = ("groups of", "policies of")
@@ -183,20 +185,20 @@ class Members(ChildListScreen[Record]):
         }
 
     def _status(self, record: Record) -> str:
-        return self.state_of(str(record["key"]))
+        return self.state_of(self.KIND.id_of(record))
 
-    def related_key(self, name: str, record: Record) -> str:
-        return str(record["key"])
-
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        groups = self.related("groups of", str(record["key"]))
-        policies = self.related("policies of", str(record["key"]))
-        facts = [("Type", kind_text(record)), ("State", self._status(record) or "—")]
-        return str(record.get("memberName") or record["memberId"]), [
-            ("", [*facts, ("Added", time_text(record.get("addedAt")))]),
-            ("In groups", names(groups.records, "name", groups.known, "none")),
-            ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
-            ("Id", [("", str(record["memberId"]))]),
+    def detail(self, record: "Member") -> tuple[str, Sequence[Section]]:
+        groups: RecordList[Group] = self.related("groups of", record.key)
+        policies: RecordList[Policy] = self.related("policies of", record.key)
+        facts = [("Type", type_text(record.member_type)), ("State", self.state_of(record.key) or "—")]
+        return record.member_name or record.member_id, [
+            ("", [*facts, ("Added", time_text(record.added_at))]),
+            ("In groups", row_names(groups.records, lambda group: group.name, groups.known, "none")),
+            (
+                "Directly attached policies",
+                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
+            ),
+            ("Id", [("", record.member_id)]),
         ]
 
     # Actions
@@ -209,10 +211,10 @@ class Members(ChildListScreen[Record]):
         return next((group for group in groups.records if group.id == self.subject.id), self.subject)
 
     def do_access(self, argument: str = "") -> None:
-        member = next((row for row in self.records() if row["key"] == argument), self.record)
+        member = next((row for row in self.records() if row.key == argument), self.record)
         if member is not None:
-            name = str(member.get("memberName") or member["memberId"])
-            self.post_message(Navigate("access", Subject(self.tenant_id, str(member["key"]), name)))
+            name = member.member_name or member.member_id
+            self.post_message(Navigate("access", Subject(self.tenant_id, member.key, name)))
 
     async def do_add(self) -> None:
         from tui.iam import changes
@@ -222,6 +224,6 @@ class Members(ChildListScreen[Record]):
     async def do_remove(self) -> None:
         from tui.iam import changes
 
-        members = self.table.selected_records
+        members = [member.principal for member in self.table.selected_records]
         if members:
             await changes.remove_members(self, self.group, members)

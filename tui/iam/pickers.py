@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.tables.columns import Column, Kind, Record, fields
+from client.tables.columns import Column, Kind, fields
 from client.tables.iam import POLICY
 from tui.state.list_store import RecordList
 from tui.widgets.picker import Picker
@@ -11,7 +11,7 @@ from tui.widgets.policy_text import kind_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.iam import Group, Policy
+    from client.models.iam import Attachment, Group, Member, Policy, Principal
     from tui.shell.remote_list_screen import RemoteListScreen
     from tui.shell.routes import Subject
 
@@ -24,21 +24,22 @@ _COLUMNS = (
 PRINCIPAL = Kind(
     "key or identity",
     "keys and identities",
-    "key",
+    "",
     _COLUMNS,
     fields(_COLUMNS, name="name", type="type", state="status"),
     "name",
 )
 _TONES: Tones = {
     "type": lambda record: "dim",
-    "status": lambda record: None if record.get("status") in ("active", "") else "warning",
+    "status": lambda record: None if record.get("status") in ("active", None) else "warning",
     "about": lambda record: "dim",
 }
 
 
-async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: str) -> Sequence[Record] | None:
+async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: str) -> "Sequence[Principal] | None":
     """Pick keys and identities that are not in the group."""
-    principals, members = _rows(screen, "principals"), _rows(screen, "members", group_id)
+    principals: RecordList[Principal] = _rows(screen, "principals")
+    members: RecordList[Member] = _rows(screen, "members", group_id)
     return await screen.pick(
         Picker(
             title,
@@ -52,12 +53,13 @@ async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: st
     )
 
 
-async def pick_attachees(screen: "RemoteListScreen[Any]", policy: "Policy | Subject") -> Sequence[Record] | None:
+async def pick_attachees(screen: "RemoteListScreen[Any]", policy: "Policy | Subject") -> "Sequence[Principal] | None":
     """Pick groups, keys and identities that the policy is not attached to."""
     groups: RecordList[Group] = _rows(screen, "groups")
-    principals, attached = _rows(screen, "principals"), _rows(screen, "attachments", policy.id)
+    principals: RecordList[Principal] = _rows(screen, "principals")
+    attached: RecordList[Attachment] = _rows(screen, "attachments", policy.id)
 
-    def records() -> Sequence[Record]:
+    def records() -> "Sequence[Principal]":
         return _without([*map(_as_attachee, groups.records), *principals.records], attached)
 
     return await screen.pick(
@@ -106,22 +108,19 @@ def _rows(screen: "RemoteListScreen[Any]", name: str, subject: str = "") -> Reco
     return screen.workspace.collections.rows(name, screen.tenant_id, subject)
 
 
-def _without(records: Sequence[Record], current: RecordList[Any]) -> list[Record]:
-    """Return the records that are not in `there`: groups first, then by name."""
-    keys = {record["key"] for record in current.records}
-    left = [record for record in records if record["key"] not in keys]
-    return sorted(left, key=lambda record: (record["type"] != "group", str(record["name"]).casefold()))
+def _without(
+    principals: "Sequence[Principal]", current: "RecordList[Member] | RecordList[Attachment]"
+) -> "list[Principal]":
+    """Return the principals that are not in the current list: groups first, then by name."""
+    keys = {row.key for row in current.records}
+    left = [principal for principal in principals if principal.key not in keys]
+    return sorted(left, key=lambda principal: (principal.type != "group", principal.name.casefold()))
 
 
-def _as_attachee(group: "Group") -> Record:
-    return {
-        "key": f"group:{group.id}",
-        "type": "group",
-        "id": group.id,
-        "name": group.name,
-        "status": "",
-        "about": group.description,
-    }
+def _as_attachee(group: "Group") -> "Principal":
+    from client.models.iam import Principal
+
+    return Principal(type="group", id=group.id, name=group.name, about=group.description)
 
 
 def _empty(lists: Sequence[RecordList[Any]], text: str) -> Callable[[], str]:

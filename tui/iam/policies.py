@@ -8,18 +8,19 @@ from textual.binding import BindingType
 from client.api import analysis, policies
 from client.api import policies as policy_calls
 from client.errors import FrostError
-from client.tables.columns import Column, Record, kind_and_id, time_text
+from client.tables.columns import Column, Record, time_text
 from client.tables.iam import ATTACHMENT, POLICY, VERSION
 from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import document_text, kind_text, names, rules
+from tui.widgets.policy_text import document_text, kind_text, principal_text, row_names, rules, type_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.iam import Policy
+    from client.models.iam import Attachment, ListedVersion, Member, Policy
+    from tui.state.list_store import RecordList
 
 
 class Policies(RemoteListScreen["Policy"]):
@@ -52,7 +53,7 @@ class Policies(RemoteListScreen["Policy"]):
         }
 
     def detail(self, record: "Policy") -> tuple[str, Sequence[Section]]:
-        attached = self.related("attachments", record.id)
+        attached: RecordList[Attachment] = self.related("attachments", record.id)
         facts = [("Version", str(record.version)), ("Author", _author_name(record.wire()))]
         if record.orphaned:
             facts.append(("Effect", "none: the author has no permissions here any more"))
@@ -62,10 +63,7 @@ class Policies(RemoteListScreen["Policy"]):
             *sections,
             ("", facts),
             *rules(record.document, self.folded),
-            (
-                "Attached to",
-                names(attached.records, "attacheeName", attached.known, "none, so the policy has no effect"),
-            ),
+            ("Attached to", _attachees(attached, "none, so the policy has no effect")),
             ("Id", [("", record.id)]),
         ]
 
@@ -167,12 +165,16 @@ def _author_text(record: Record) -> str:
     return f"{_author_name(record)} (left)" if record.get("orphaned") else _author_name(record)
 
 
-class Attachments(ChildListScreen[Record]):
+def _attachees(attached: "RecordList[Attachment]", nothing: str) -> list[tuple[str, str]]:
+    return row_names(attached.records, lambda one: principal_text(one.attachee), attached.known, nothing)
+
+
+class Attachments(ChildListScreen["Attachment"]):
     """Groups, keys and identities that a policy is attached to."""
 
     NAME = "attachments"
     TITLE = "Attachments"
-    KIND = ATTACHMENT._replace(id_key="key")
+    KIND = ATTACHMENT
     PRIMARY = "attachments.open"
     LIST_NAME = "attachments"
     RELATED = ("policies of", "members")
@@ -187,22 +189,20 @@ class Attachments(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"attacheeType": lambda record: "dim", "attachedAt": lambda record: "dim"}
 
-    def related_key(self, name: str, record: Record) -> str:
-        return str(record["attacheeId"] if name == "members" else record["key"])
+    def related_key(self, name: str, record: "Attachment") -> str:
+        return record.attachee_id if name == "members" else record.key
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        policies = self.related("policies of", str(record["key"]))
-        sections: list[Section] = [
-            ("", [("Type", kind_text(record)), ("Attached", time_text(record.get("attachedAt")))])
-        ]
-        if kind_and_id(record)[0] == "group":
-            members = self.related("members", str(record["attacheeId"]))
-            sections.append(("Members", names(members.records, "memberName", members.known, "none")))
-        sections.append(("All attached policies", names(policies.records, "name", policies.known, "none")))
-        return str(record.get("attacheeName") or record["attacheeId"]), [
-            *sections,
-            ("Id", [("", str(record["attacheeId"]))]),
-        ]
+    def detail(self, record: "Attachment") -> tuple[str, Sequence[Section]]:
+        policies: RecordList[Policy] = self.related("policies of", record.key)
+        kind = type_text(record.attachee_type)
+        sections: list[Section] = [("", [("Type", kind), ("Attached", time_text(record.attached_at))])]
+        if record.attachee_type == "group":
+            members: RecordList[Member] = self.related("members", record.attachee_id)
+            listed = row_names(members.records, lambda one: principal_text(one.principal), members.known, "none")
+            sections.append(("Members", listed))
+        listed = row_names(policies.records, lambda policy: policy.name, policies.known, "none")
+        sections.append(("All attached policies", listed))
+        return record.attachee_name or record.attachee_id, [*sections, ("Id", [("", record.attachee_id)])]
 
     # Actions
 
@@ -213,15 +213,14 @@ class Attachments(ChildListScreen[Record]):
         return self.subject
 
     def do_open(self, argument: str = "") -> None:
-        record = next((row for row in self.records() if row["key"] == argument), self.record)
+        record = next((row for row in self.records() if row.key == argument), self.record)
         if record is None:
             return
-        kind, identifier = kind_and_id(record)
-        name = str(record.get("attacheeName") or identifier)
-        if kind == "group":
-            self.post_message(Navigate("members", Subject(self.tenant_id, identifier, name)))
+        name = record.attachee_name or record.attachee_id
+        if record.attachee_type == "group":
+            self.post_message(Navigate("members", Subject(self.tenant_id, record.attachee_id, name)))
         else:
-            self.post_message(Navigate("access", Subject(self.tenant_id, str(record["key"]), name)))
+            self.post_message(Navigate("access", Subject(self.tenant_id, record.key, name)))
 
     async def do_attach(self) -> None:
         from tui.iam import changes
@@ -234,12 +233,12 @@ class Attachments(ChildListScreen[Record]):
     async def do_detach(self) -> None:
         from tui.iam import changes
 
-        attachees = self.table.selected_records
+        attachees = [attachment.attachee for attachment in self.table.selected_records]
         if attachees:
             await changes.detach(self, self.policy, attachees)
 
 
-class Versions(ChildListScreen[Record]):
+class Versions(ChildListScreen["ListedVersion"]):
     """Versions of a policy, newest first. The newest is in force."""
 
     NAME = "versions"
@@ -259,24 +258,24 @@ class Versions(ChildListScreen[Record]):
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
 
-    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        suffix = " · current" if record.get("newest") else ""
+    def detail(self, record: "ListedVersion") -> tuple[str, Sequence[Section]]:
+        suffix = " · current" if record.newest else ""
         facts = [
-            ("Changed", time_text(record.get("changedAt"))),
-            ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
-            ("Changed", _change_text(record)),
+            ("Changed", time_text(record.changed_at)),
+            ("By", record.changed_by_name or record.changed_by or "—"),
+            ("Changed", "made" if record.change == "create" else ", ".join(record.changed) or record.change),
         ]
-        if record.get("rolledBackTo") is not None:
-            facts.append(("Rolled back to", str(record["rolledBackTo"])))
-        texts = [("Name", str(record.get("name", ""))), ("Description", str(record.get("description") or "—"))]
-        return f"Version {record['version']}{suffix}", [("", facts), ("", texts), *rules(record.get("document"))]
+        if record.rolled_back_to is not None:
+            facts.append(("Rolled back to", str(record.rolled_back_to)))
+        texts = [("Name", record.name), ("Description", record.description or "—")]
+        return f"Version {record.version}{suffix}", [("", facts), ("", texts), *rules(record.document)]
 
     # Actions
 
     @property
-    def newest(self) -> Record | None:
+    def newest(self) -> "ListedVersion | None":
         """The version in force."""
-        return next((row for row in self.records() if row.get("newest")), None)
+        return next((row for row in self.records() if row.newest), None)
 
     async def do_difference(self, argument: str = "") -> None:
         from tui.iam.effects import Difference
@@ -287,15 +286,15 @@ class Versions(ChildListScreen[Record]):
             self.frame.toast("This is the only version", "information")
         if old is None or new is None:
             return
-        policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
-        compare = {"policyId": policy, "version": number}
+        text = document_text(new.document)
+        compare = {"policyId": old.policy_id, "version": old.version}
         tenant_id = self.tenant_id
         # Without a current time, constraints on the time make an operation conditional, as others do.
         coverage = await self.workspace.ask(
             analysis.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
         )
-        title = f"Version {number} to {new['version']}"
-        self.app.push_screen(Difference(title, document_text(old["document"]), text, coverage.targets[0]))
+        title = f"Version {old.version} to {new.version}"
+        self.app.push_screen(Difference(title, document_text(old.document), text, coverage.targets[0]))
 
     async def do_roll_back(self) -> None:
         from tui.iam import changes
@@ -303,20 +302,19 @@ class Versions(ChildListScreen[Record]):
         old, new, tenant_id = self.record, self.newest, self.tenant_id
         if old is None or new is None:
             return
-        policy, number = str(old["policyId"]), int(old["version"])
-        change = {"change": "updatePolicy", "policyId": policy, "documentText": document_text(old["document"])}
+        policy, number = old.policy_id, old.version
+        change = {"change": "updatePolicy", "policyId": policy, "documentText": document_text(old.document)}
         facts = [
             ("Policy", self.subject.name if self.subject else policy),
             (
                 "To",
-                f"the document of version {number}, as version {int(new['version']) + 1}; keeps name and description",
+                f"the document of version {number}, as version {new.version + 1}; keeps name and description",
             ),
         ]
         if not await changes.confirm_effect(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
             return
-        version = int(new["version"])
         try:
-            await self.workspace.ask(policies.roll_back(tenant_id, policy, number, version))
+            await self.workspace.ask(policies.roll_back(tenant_id, policy, number, new.version))
         except FrostError as error:
             self.show_error(error, f"{changes.stale_text(error)} " if error.code == "STALE_VERSION" else "")
         else:
@@ -324,23 +322,20 @@ class Versions(ChildListScreen[Record]):
             self.app.notify(f"Rolled back to version {number}", markup=False)
         self.workspace.refresh()
 
-    def _version(self, argument: str) -> Record | None:
-        return next((row for row in self.records() if str(row["version"]) == argument), self.record)
+    def _version(self, argument: str) -> "ListedVersion | None":
+        return next((row for row in self.records() if str(row.version) == argument), self.record)
 
 
-def compared_versions(versions: Sequence[Record], selected: Record | None) -> tuple[Record | None, Record | None]:
+def compared_versions(
+    versions: "Sequence[ListedVersion]", selected: "ListedVersion | None"
+) -> "tuple[ListedVersion | None, ListedVersion | None]":
     """Return the selected version and the newest or, if the newest is selected, the one before it and the newest."""
-    newest = next((row for row in versions if row.get("newest")), None)
-    if selected is None or newest is None or selected["version"] != newest["version"]:
+    newest = next((row for row in versions if row.newest), None)
+    if selected is None or newest is None or selected.version != newest.version:
         return selected, newest
-    return next((row for row in versions if int(row["version"]) == int(newest["version"]) - 1), None), newest
+    return next((row for row in versions if row.version == newest.version - 1), None), newest
 
 
 def _version_text(record: Record) -> str:
     """Return the version number; `►` marks the version in force."""
     return f"{'►' if record.get('newest') else ' '} {record['version']}"
-
-
-def _change_text(record: Record) -> str:
-    changed = ", ".join(map(str, record.get("changed") or ()))
-    return "made" if record.get("change") == "create" else changed or str(record.get("change", ""))

@@ -14,7 +14,7 @@ from client.tables.columns import record_of
 from tui.shell import actions, routes
 
 if TYPE_CHECKING:
-    from client.models.iam import Group, Policy
+    from client.models.iam import CatalogueOperation, Group, Policy
     from tui.shell.navigator import Navigator
     from tui.state.list_store import RecordList
     from tui.state.workspace import Workspace
@@ -308,11 +308,9 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     """Return names for the argument of an action: the loaded records of its screen."""
     if scope == "contexts":
         return list(workspace.connection.config.contexts)
-    if scope in ("policies", "groups"):
-        named: RecordList[Group | Policy] = workspace.collections.rows(scope, workspace.tenant_id)
+    if scope in ("policies", "groups", "catalogue"):
+        named: RecordList[CatalogueOperation | Group | Policy] = workspace.collections.rows(scope, workspace.tenant_id)
         return [row.name for row in named.records]
-    if scope == "catalogue":
-        return [str(row["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
     if scope == "api-keys":
         return [str(record_of(row)["name"]) for row in workspace.collections.rows("own keys", "").records]
     if scope == "quotas":

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
-from client.tables.columns import Column, Kind, record_of
+from client.tables.columns import Column, Kind, kind_and_id, record_of
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.routes import RunAction, Subject
@@ -308,9 +308,9 @@ class ListScreen(Row, Generic[T]):
             return {}
         import json
 
-        plain = [dict(record) for record in records]
+        plain, key = [dict(record) for record in records], self.KIND.id_key
         return {
-            "id": "\n".join(map(self.KIND.id_of, records)),
+            "id": "\n".join(str(record[key]) if key else kind_and_id(record)[1] for record in records),
             "name": "\n".join(str(record.get(self.KIND.name_key, "")) for record in records),
             "row": "\n".join("\t".join(column.text(record) for column in self.columns()) for record in records),
             "JSON": json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False),

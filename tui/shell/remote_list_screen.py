@@ -1,11 +1,10 @@
 """Screens with lists from the platform: tenant, freshness, and lists that belong to a record."""
 
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from client.errors import FrostError
-from client.tables.columns import kind_and_id, record_of
+from client.tables.columns import record_of
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
@@ -15,6 +14,11 @@ from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList
 from tui.state.refresh import Change, ListChanged, ReadAgain, Topic
 from tui.widgets.picker import Picker
+
+if TYPE_CHECKING:
+    from client.models.iam import Principal
+
+R = TypeVar("R")
 
 
 class RemoteListScreen(ListScreen[T]):
@@ -34,7 +38,7 @@ class RemoteListScreen(ListScreen[T]):
     OF_TENANT: ClassVar[bool] = True
     """Whether the list belongs to a tenant, so that one must be in use."""
     _shown_records: Sequence[T] | None = None
-    _picker: Picker | None = None
+    _picker: Picker[Any] | None = None
     _pending_selection = ""  # id of a record to select once it is loaded
 
     # State
@@ -131,7 +135,7 @@ class RemoteListScreen(ListScreen[T]):
 
     def related_key(self, name: str, record: T) -> str:
         """Return the subject of a list of a record."""
-        return str(record_of(record)["id"])
+        return self.id_of(record)
 
     def tenant_of(self, record: T) -> str:
         """Return the tenant of a record."""
@@ -192,8 +196,8 @@ class RemoteListScreen(ListScreen[T]):
         self.frame.toast(f"{before}{error.message}{example}{hint}", "error")
 
     async def pick(
-        self, picker: Picker, lists: Sequence[tuple[str, str]], *, reload: bool = True
-    ) -> Sequence[Any] | None:
+        self, picker: Picker[R], lists: Sequence[tuple[str, str]], *, reload: bool = True
+    ) -> Sequence[R] | None:
         """Open a picker. Its lists (name, subject) are read again if `anew`; they may arrive while it is open."""
         self._picker = picker
         for name, subject in lists if reload else ():
@@ -207,18 +211,6 @@ class RemoteListScreen(ListScreen[T]):
 
     def do_show(self, record_id: str = "") -> None:
         self.do_detail(record_id)
-
-    # Copying
-
-    def copies(self) -> Mapping[str, str]:
-        """Return the texts without `key`, which only the screens use."""
-        texts = dict(super().copies())
-        records = [record_of(record) for record in self.table.selected_records]
-        if records and self.KIND.id_key == "key":
-            texts["id"] = "\n".join(kind_and_id(record)[1] for record in records)
-            plain = [{name: value for name, value in record.items() if name != "key"} for record in records]
-            texts["JSON"] = json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False)
-        return texts
 
 
 class ChildListScreen(RemoteListScreen[T]):
@@ -244,8 +236,8 @@ class ChildListScreen(RemoteListScreen[T]):
 
     def state_of(self, key: str) -> str:
         """Return the state of a key or identity by `type:id`: active, revoked, expired, inert; empty if unknown."""
-        principals = map(record_of, self.workspace.collections.rows("principals", self.tenant_id).records)
-        return str(next((principal["status"] for principal in principals if principal["key"] == key), ""))
+        principals: RecordList[Principal] = self.workspace.collections.rows("principals", self.tenant_id)
+        return next((principal.status for principal in principals.records if principal.key == key), "")
 
     def title_for(self, name: str) -> str:
         """Return the title with the name of the subject."""
@@ -282,9 +274,6 @@ class ChildListScreen(RemoteListScreen[T]):
 def sentence(text: str) -> str:
     """Return a reason as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."
-
-
-R = TypeVar("R")
 
 
 async def each(

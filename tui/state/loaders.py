@@ -5,17 +5,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from client.api import account, activity, analysis, default_tags, groups, keys, policies, quotas, tenants
-from client.tables.columns import Record, kind_and_id
+from client.tables.columns import Record
 
 if TYPE_CHECKING:
+    from client.models.iam import ListedVersion, Principal
     from client.transport.call import Call
     from tui.state.context_state import Requests
 
 
-class First(list[Record]):
+class First(list[Any]):
     """The first records of a truncated list, as its only page; `total` is the number of all records."""
 
-    def __init__(self, records: Sequence[Record], total: int) -> None:
+    def __init__(self, records: Sequence[object], total: int) -> None:
         super().__init__(records)
         self.total = total
 
@@ -43,62 +44,51 @@ async def _models(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[
         yield page
 
 
-async def _keyed(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[Sequence[Record]]:
-    """Add `key`, which combines type and id, to rows that only both identify."""
-    async for page in requests.pages(call):
-        yield [{**record, "key": ":".join(kind_and_id(record))} for record in (model.wire() for model in page)]
+async def _catalogue(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Model]]:
+    catalogue = await requests.ask(analysis.operations())
+    yield catalogue
 
 
-async def _catalogue(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [operation.wire() for operation in await requests.ask(analysis.operations())]
-
-
-async def _principals(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+async def _principals(requests: "Requests", tenant: str, _subject: str) -> "AsyncIterator[Sequence[Principal]]":
     """Yield API keys and workload identities, the possible members of a group."""
+    from client.models.iam import Principal
+
+    keys = await requests.ask(groups.keys(tenant))
     yield [
-        {
-            "key": f"api_key:{key.id}",
-            "type": "api_key",
-            "id": key.id,
-            "name": key.name,
-            "status": key.status,
-            "about": key.description,
-        }
-        for key in await requests.ask(groups.keys(tenant))
+        Principal(type="api_key", id=key.id, name=key.name, status=key.status, about=key.description) for key in keys
     ]
     async for page in requests.pages(groups.identity_page(tenant)):
         yield [
-            {
-                "key": f"workload_identity:{binding.id}",
-                "type": "workload_identity",
-                "id": binding.id,
-                "name": f"{binding.namespace}/{binding.service_account}",
-                "status": "inert" if binding.inert else "active",
-                "about": f"cluster {binding.cluster_id}",
-            }
+            Principal(
+                type="workload_identity",
+                id=binding.id,
+                name=f"{binding.namespace}/{binding.service_account}",
+                status="inert" if binding.inert else "active",
+                about=f"cluster {binding.cluster_id}",
+            )
             for binding in page
         ]
 
 
-async def _versions(requests: "Requests", tenant: str, policy: str) -> AsyncIterator[Sequence[Record]]:
+async def _versions(requests: "Requests", tenant: str, policy: str) -> "AsyncIterator[Sequence[ListedVersion]]":
+    """Yield the versions, of which the first is the newest."""
+    from client.models.iam import ListedVersion
+
     newest = 0
     async for page in requests.pages(policies.version_page(tenant, policy)):
-        rows = [model.wire() for model in page]
-        newest = newest or max((int(row["version"]) for row in rows), default=0)
-        yield [{**row, "key": str(row["version"]), "newest": row["version"] == newest} for row in rows]
+        newest = newest or max((version.version for version in page), default=0)
+        yield [ListedVersion.model_validate({**one.wire(), "newest": one.version == newest}) for one in page]
 
 
-async def _access(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
+async def _access(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Model]]:
     answer = await requests.ask(analysis.access(tenant, *_pair(subject)))
-    yield answer["operations"]
+    yield answer.operations
 
 
-async def _who(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
+async def _who(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Model]]:
     operation, _, target = subject.partition(" ")
     answer = await requests.ask(analysis.who(tenant, operation, target))
-    matches = [*answer["principals"], *(answer.get("conditional") or ())]
-    principals = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in matches]
-    yield First(principals, answer["total"] + (answer.get("conditionalTotal") or 0))
+    yield First([*answer.principals, *answer.conditional], answer.total + answer.conditional_total)
 
 
 async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
@@ -161,10 +151,10 @@ LOADERS: Mapping[str, Load] = {
     "principals": _principals,
     "groups": lambda requests, tenant, _: _models(requests, groups.page(tenant)),
     "groups of": lambda requests, tenant, subject: _models(requests, groups.page(tenant, member=_pair(subject))),
-    "members": lambda requests, tenant, group: _keyed(requests, groups.member_page(tenant, group)),
+    "members": lambda requests, tenant, group: _models(requests, groups.member_page(tenant, group)),
     "policies": lambda requests, tenant, _: _models(requests, policies.page(tenant)),
     "policies of": lambda requests, tenant, subject: _models(requests, policies.page(tenant, attachee=_pair(subject))),
-    "attachments": lambda requests, tenant, policy: _keyed(requests, policies.attachment_page(tenant, policy)),
+    "attachments": lambda requests, tenant, policy: _models(requests, policies.attachment_page(tenant, policy)),
     "versions": _versions,
     "access": _access,
     "who": _who,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -107,7 +107,11 @@ TALLEST = 15  # lines of the list
 BESIDES = 12  # other lines of the dialog
 
 
-class Picker(Dialog[Sequence[Any] | None]):
+T = TypeVar("T")
+"""A record: a model of the client, or a mapping."""
+
+
+class Picker(Dialog[Sequence[T] | None]):
     """Returns the marked records or, without marks, the selected one; None if the user cancels.
 
     `show` calls `records` again: the list may arrive while the picker is open.
@@ -133,7 +137,7 @@ class Picker(Dialog[Sequence[Any] | None]):
         self,
         title: str,
         kind: Kind,
-        records: Callable[[], Sequence[Any]],
+        records: Callable[[], Sequence[T]],
         *,
         columns: Sequence[Column] | None = None,
         tones: Tones | None = None,
@@ -156,7 +160,7 @@ class Picker(Dialog[Sequence[Any] | None]):
 
     def content(self) -> ComposeResult:
         yield LineInput(placeholder="type to filter")
-        table: RecordTable[Any] = RecordTable(self.kind, self.columns, tones=self.tones)
+        table: RecordTable[T] = RecordTable(self.kind, self.columns, tones=self.tones)
         table.can_focus = False
         yield table
         marks = "Tab mark · " if self.several else ""

@@ -1,12 +1,16 @@
 """Texts of rules, grants and principals for the detail pane."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.tables.columns import Record, kind_and_id, record_of
 from client.tables.iam import paths_text, rule_text
 from tui.widgets.detail import Section
 
+if TYPE_CHECKING:
+    from client.models.iam import Grant, PrincipalRef
+
+T = TypeVar("T")
 Fact = tuple[str, str]
 
 CALM = 8
@@ -17,9 +21,18 @@ KINDS = {"api_key": "API key", "workload_identity": "workload identity", "group"
 
 
 def kind_text(record: Record) -> str:
-    """Return the type of a member, attachee or principal in words; an unknown one as received."""
-    kind = kind_and_id(record)[0]
-    return KINDS.get(kind, kind)
+    """Return the type of a member, attachee or principal in words."""
+    return type_text(kind_and_id(record)[0])
+
+
+def type_text(principal_type: str) -> str:
+    """Return a type of principals in words; an unknown one as received."""
+    return KINDS.get(principal_type, principal_type)
+
+
+def principal_text(principal: "PrincipalRef") -> str:
+    """Return name and type of a principal; without a name, its id."""
+    return f"{principal.name or principal.id}  ({type_text(principal.type)})"
 
 
 def document_text(document: object) -> str:
@@ -81,28 +94,22 @@ def listed(label: str, values: Sequence[object]) -> Iterator[Fact]:
         yield " ", f"… and {len(values) - MANY:,} more"
 
 
-def grants(heading: str, records: Sequence[Mapping[str, Any]]) -> list[Section]:
+def grants(heading: str, entries: "Sequence[Grant]") -> list[Section]:
     """Return the grants or denials of an operation, with their paths."""
     sections: list[Section] = []
-    for grant in records:
-        if not grant.get("policyId"):
-            kind = str(grant.get("kind", ""))
-            sections.append((heading, [(kind, str(grant.get(kind, "")))]))
+    for grant in entries:
+        if not grant.policy_id:
+            sections.append((heading, [(grant.kind, {"scope": grant.scope, "role": grant.role}.get(grant.kind, ""))]))
             continue
-        facts = [("policy", str(grant.get("policyName", ""))), ("rule", _rule_text(grant))]
-        facts.append(("path", paths_text(grant.get("paths") or ()) or "attached directly"))
-        facts += listed("on", grant.get("targets") or ())
-        constraints = [
-            f"{constraint.get('key')} {constraint.get('operator')} {_value(constraint.get('values'))}"
-            for constraint in grant.get("constraints") or ()
+        facts = [
+            ("policy", grant.policy_name),
+            ("rule", rule_text(grant.rule_index, grant.rule_name).removeprefix("rule ")),
+            ("path", paths_text([path.wire() for path in grant.paths]) or "attached directly"),
         ]
-        facts += listed("when", constraints)
+        facts += listed("on", grant.targets)
+        facts += listed("when", [f"{one.key} {one.operator} {', '.join(one.values)}" for one in grant.constraints])
         sections.append((heading, facts))
     return sections
-
-
-def _rule_text(grant: Mapping[str, Any]) -> str:
-    return rule_text(grant.get("ruleIndex"), grant.get("ruleName")).removeprefix("rule ")
 
 
 def path_text(records: Sequence[Mapping[str, Any]]) -> str:
@@ -121,15 +128,14 @@ def path_text(records: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in records)
 
 
-def names(rows: Sequence[object], key: str, known: bool, nothing: str) -> list[Fact]:
-    """Return the names of a record's list, one a line."""
-    records = [record_of(row) for row in rows]
-    if not records:
+def row_names(rows: Sequence[T], name: Callable[[T], str], known: bool, nothing: str) -> list[Fact]:
+    """Return the names of a record's list, one a line. `name` returns the name of a row."""
+    if not rows:
         return [("", nothing if known else "…")]
-    visible = [("", f"{record.get(key) or kind_and_id(record)[1]}{_kind_after(record)}") for record in records[:MANY]]
-    return visible + ([("", f"… and {len(records) - MANY:,} more")] if len(records) > MANY else [])
+    visible = [("", name(row)) for row in rows[:MANY]]
+    return visible + ([("", f"… and {len(rows) - MANY:,} more")] if len(rows) > MANY else [])
 
 
-def _kind_after(record: Record) -> str:
-    kind = kind_text(record)
-    return f"  ({kind})" if kind else ""
+def names(rows: Sequence[object], key: str, known: bool, nothing: str) -> list[Fact]:
+    """Return the names of a record's list, one a line. `key` is the member with the name."""
+    return row_names(rows, lambda row: str(record_of(row).get(key) or record_of(row).get("id", "")), known, nothing)

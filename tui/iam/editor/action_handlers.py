@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.app import App
 from textual.widget import Widget
 
 from client.models import strict_json
-from client.tables.columns import Record
 from tui.iam.editor import actions, counterexample_fixes, panel, request
 from tui.iam.editor import document as formatter
 from tui.iam.editor.autosave import DraftAutosave
@@ -27,6 +26,9 @@ from tui.state.workspace import Workspace
 from tui.terminal import external_editor
 from tui.widgets.picker import Entry, Menu
 
+if TYPE_CHECKING:
+    from client.models.iam import CatalogueOperation
+
 
 class Editor(Protocol):
     """The editor as the handlers use it. Implemented by `PolicyEditor` (tui/iam/editor/screen.py)."""
@@ -35,7 +37,7 @@ class Editor(Protocol):
     keys: keymap.Keys
     tenant_id: str
     document: Document
-    catalogue: list[Record]
+    catalogue: "list[CatalogueOperation]"
     evaluation: Evaluation
     pane: PolicyText
     form: RequestForm

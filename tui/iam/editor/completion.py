@@ -3,13 +3,16 @@
 Operations and targets are completed part by part, which limits the length of the list.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from client.texts.effects import counted
 from tui.iam.editor import request
 from tui.iam.editor.json_scanner import CursorContext, Span, cursor_context
+
+if TYPE_CHECKING:
+    from client.models.iam import CatalogueOperation
 
 MOST = 60
 OPERATORS = {
@@ -61,15 +64,14 @@ class Offer:
 class Catalogue:
     """The operations as a tree: service -> resource -> action -> access level."""
 
-    def __init__(self, operations: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, operations: "Iterable[CatalogueOperation]" = ()) -> None:
         self.tree: dict[str, dict[str, dict[str, str]]] = {}
         self.names: list[str] = []
         for operation in operations:
-            name = str(operation["name"])
-            service, _, rest = name.partition(":")
+            service, _, rest = operation.name.partition(":")
             resource, _, action = rest.partition(":")
-            self.tree.setdefault(service, {}).setdefault(resource, {})[action] = str(operation.get("accessLevel", ""))
-            self.names.append(name)
+            self.tree.setdefault(service, {}).setdefault(resource, {})[action] = operation.access_level
+            self.names.append(operation.name)
 
     def operations(self, typed: str, *, patterns: bool) -> list[Choice]:
         """Return completions for the next part of an operation; with `patterns` also `*`."""

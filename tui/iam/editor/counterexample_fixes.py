@@ -47,7 +47,7 @@ async def verified_fixes(
     """
     permissions: Permissions = {}
     if person:
-        permissions = permissions_of(await ask(analysis.access(tenant_id, "user", person)))
+        permissions = permissions_of((await ask(analysis.access(tenant_id, "user", person))).wire())
     candidates = await asyncio.to_thread(lambda: list(candidate_fixes(text, example, names, permissions)))
     fixes = []
     for candidate in candidates:

@@ -8,10 +8,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client.models.analysis import RequestFacts
 from client.texts.effects import counted
+
+if TYPE_CHECKING:
+    from client.models.iam import CatalogueOperation
 
 
 def matches(pattern: str, operation: str) -> bool:
@@ -221,11 +224,11 @@ def _tags_value(tags: Mapping[str, str] | None) -> str:
     return "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
 
 
-def initial_values(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def initial_values(text: str, catalogue: "Sequence[CatalogueOperation]") -> dict[str, str]:
     """Return an initial request for any target and an operation, preferably `read`, that the first pattern matches."""
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:
         return {"target": "*"}
-    names = [str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))]
-    operation = next((name for name in names if name.endswith(":read")), names[0] if names else "")
-    return {"operation": operation, "target": "*"}
+    names = [operation.name for operation in catalogue if matches(pattern[1], operation.name)]
+    chosen = next((name for name in names if name.endswith(":read")), names[0] if names else "")
+    return {"operation": chosen, "target": "*"}

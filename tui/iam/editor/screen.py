@@ -17,7 +17,6 @@ from textual.worker import Worker
 from client.api import analysis
 from client.errors import FrostError
 from client.models.analysis import AuthorCheck, CoverageMap, ErrorDetails
-from client.tables.columns import Record
 from tui.iam.editor import actions, autosave, json_scanner, lists, request, save
 from tui.iam.editor.autosave import DraftAutosave
 from tui.iam.editor.completion import Catalogue
@@ -36,7 +35,7 @@ from tui.state.workspace import Workspace
 from tui.widgets.picker import Menu
 
 if TYPE_CHECKING:
-    from client.models.iam import Policy
+    from client.models.iam import CatalogueOperation, Policy
 
 OVERDUE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
@@ -75,7 +74,7 @@ class PolicyEditor(EditorLayout):
         policy: "Policy | None",
         name: str = "",
         text: str = "",
-        catalogue: Sequence[Record] = (),
+        catalogue: "Sequence[CatalogueOperation]" = (),
     ) -> None:
         document = Document.of(policy, name, text or TEMPLATES[0].text)
         pane, popup = PolicyText(document.text), Popup()
@@ -146,7 +145,7 @@ class PolicyEditor(EditorLayout):
     async def _load_catalogue(self) -> None:
         """Load the operations. Without them, completion does not offer operations."""
         try:
-            self.catalogue = [operation.wire() for operation in await self.workspace.ask(analysis.operations())]
+            self.catalogue = await self.workspace.ask(analysis.operations())
         except FrostError:
             return
         self._use_catalogue()
