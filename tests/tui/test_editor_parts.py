@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from client.models.analysis import Counterexample, RequestFacts, TargetCoverage
-from client.models.iam import CatalogueOperation
+from client.models.iam import CatalogueOperation, Grant
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
@@ -216,7 +216,7 @@ def named(text: str) -> list[set[str]]:
 DELETE = "compute:instances:delete"
 
 
-def fixes(text: str, operation: str = DELETE, index: int = 0, **held: Any) -> list[Fix]:
+def fixes(text: str, operation: str = DELETE, index: int = 0, **held: list[Grant]) -> list[Fix]:
     """The fixes of a document for a counterexample; `held` are the permissions of the author."""
     example = Counterexample(operation=operation, rule_index=index)
     return list(counterexample_fixes.candidate_fixes(text, example, NAMES, held))
@@ -226,9 +226,10 @@ def rules_of(text: str) -> list[dict[str, Any]]:
     return list(json.loads(text)["rules"])
 
 
-def compute(constraint: dict[str, Any]) -> dict[str, Any]:
+def compute(constraint: dict[str, Any]) -> dict[str, list[Grant]]:
     """Permission for all of compute under a constraint."""
-    return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
+    grant = Grant.model_validate({"targets": ["*"], "constraints": [constraint]})
+    return {name: [grant] for name in NAMES if name.startswith("compute:")}
 
 
 @pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
@@ -250,7 +251,7 @@ def test_the_smallest_fix_keeps_the_rest_and_the_last_rule() -> None:
 
 
 def test_a_fix_keeps_what_the_author_has() -> None:
-    held = {name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
+    held = {name: [Grant()] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
     (kept,) = rules_of(fixes(document(rule("*")), **held)[-1].text)
     assert kept["operations"] == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
     held = compute({"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]})
@@ -267,7 +268,7 @@ OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.
 
 
 def test_a_fix_limits_networks_to_those_of_the_author() -> None:
-    def held(*networks: str) -> dict[str, Any]:
+    def held(*networks: str) -> dict[str, list[Grant]]:
         return compute({"operator": "ipInRange", "key": "frn:sourceIp", "values": list(networks)})
 
     text = document(rule("compute:*", more=OFFICE))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from client.api import analysis
 from client.errors import FrostError
 from client.models.analysis import Counterexample
+from client.models.iam import Access, Grant, GrantConstraint
 from client.policy.model import parse_cidr_block
 from client.transport.call import Ask
 from tui.iam.editor import document, json_scanner
@@ -20,8 +21,8 @@ from tui.iam.editor.request import field_values, matches, parse_values
 
 Rule = Mapping[str, Any]
 """A rule of the document, as JSON."""
-Permissions = Mapping[str, Sequence[Mapping[str, Any]]]
-"""The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
+Permissions = Mapping[str, Sequence[Grant]]
+"""The author's permissions: operation -> grants that allow it, each with its targets and constraints."""
 
 
 MAX_RULES = 20
@@ -47,7 +48,7 @@ async def verified_fixes(
     """
     permissions: Permissions = {}
     if person:
-        permissions = permissions_of((await ask(analysis.access(tenant_id, "user", person))).wire())
+        permissions = permissions_of(await ask(analysis.access(tenant_id, "user", person)))
     candidates = await asyncio.to_thread(lambda: list(candidate_fixes(text, example, names, permissions)))
     fixes = []
     for candidate in candidates:
@@ -139,13 +140,9 @@ def exclude_operation(text: str, index: int, operation: str, names: Sequence[str
     return _replace_rules(text, index, [shorter] if shorter else [])
 
 
-def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def permissions_of(access: Access) -> Permissions:
     """Return a person's permissions from the result of `iam/access`, without denied operations."""
-    return {
-        str(operation["operation"]): list(operation.get("by") or ())
-        for operation in access.get("operations") or ()
-        if operation.get("access") != "denied"
-    }
+    return {operation.operation: operation.by for operation in access.operations if operation.access != "denied"}
 
 
 def _exclusion_title(operation: str, index: int, shorter: Rule | None) -> str:
@@ -228,15 +225,15 @@ def _shorten(parts: Sequence[str]) -> str:
 
 
 def _limited_rules(
-    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], permissions: Permissions
+    rule: Rule, operation: str, grants: Sequence[Grant], names: Sequence[str], permissions: Permissions
 ) -> Iterator[Rule]:
     """Yield at most one rule: limited to the targets and constraints of a grant of the author.
 
     It includes all operations of the rule if the author has them with the same limits, otherwise `operation` only.
     """
     for grant in grants:
-        limits = list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
-        if limits == (["*"], []):
+        limits = _limits(grant)
+        if limits == (("*",), ()):
             continue
         operations = [name for named in _operations_by_pattern(rule, names).values() for name in named]
         same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in operations)
@@ -246,18 +243,19 @@ def _limited_rules(
             return
 
 
-def _limits(grant: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-    return list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
+def _limits(grant: Grant) -> tuple[tuple[str, ...], tuple[GrantConstraint, ...]]:
+    """Return the targets and constraints of a grant; a scope or a role has none."""
+    return grant.targets or ("*",), grant.constraints
 
 
-def _limit(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, Any]]) -> Rule | None:
+def _limit(rule: Rule, targets: Sequence[str], constraints: Iterable[GrantConstraint]) -> Rule | None:
     """Return the rule with further limits; None if targets or values of a constraint conflict."""
-    own = list(rule["targets"])
-    if targets != ["*"] and own != ["*"] and own != targets:
+    own, others = list(rule["targets"]), list(targets)
+    if others != ["*"] and own != ["*"] and own != others:
         return None
     merged = {operator: dict(keys) for operator, keys in (rule.get("constraints") or {}).items()}
     for constraint in constraints:
-        operator, key, values = str(constraint["operator"]), str(constraint["key"]), list(constraint["values"])
+        operator, key, values = constraint.operator, constraint.key, list(constraint.values)
         if operator == "ipInRange":
             # Blocks are alternatives: of two lists, only the blocks that are within both remain.
             blocks = common_blocks(merged.get(operator, {}).get(key, values), values)
@@ -266,7 +264,7 @@ def _limit(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, An
             merged.setdefault(operator, {})[key] = blocks
         elif merged.setdefault(operator, {}).setdefault(key, values[0]) != values[0]:
             return None
-    limited = {**rule, "targets": own if targets == ["*"] else targets}
+    limited = {**rule, "targets": own if others == ["*"] else others}
     if merged:
         limited["constraints"] = merged
     return limited
