@@ -75,11 +75,11 @@ async def watch(client: AsyncClient, tenant_id: str, run_id: str) -> AsyncGenera
     Raises:
         FrostError: The operation cannot be read.
     """
-    from client.api import operations
+    from client.api import tenants
     from client.transport.events import signals
 
     async def read() -> Operation:
-        return await client.ask(operations.get(tenant_id, run_id))
+        return await client.ask(tenants.operation(tenant_id, run_id))
 
     stream = readings(read, partial(signals, client, tenant_id), lambda operation: operation.status in FINAL)
     async with aclosing(stream):
@@ -226,7 +226,7 @@ async def _wait(
     intervals: Intervals,
     timing: Timing | None,
 ) -> dict[str, Any]:
-    from client.api import operations
+    from client.api import tenants
     from client.transport.async_client import AsyncClient
     from client.transport.events import signals
     from client.transport.exchange import Timing
@@ -235,7 +235,7 @@ async def _wait(
     client = AsyncClient(link, on_reply=on_reply, timing=timing or Timing())
 
     async def read() -> dict[str, Any]:
-        document: dict[str, Any] = await client.ask_json(operations.get(tenant_id, run_id))
+        document: dict[str, Any] = await client.ask_json(tenants.operation(tenant_id, run_id))
         return document
 
     operation: dict[str, Any] = {}

@@ -1,27 +1,21 @@
-"""Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
-
-The results of simulate, coverage, check and preview are JSON objects, typed in client/models/iam.py.
-"""
+"""Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, Request, path, record, records
+from client.transport.call import Call, Model, ModelT, Request, path, record, records
 
 if TYPE_CHECKING:
-    from client.models.iam import (
-        Access,
-        AllowedPrincipals,
-        AuthorCheck,
-        CatalogueOperation,
-        ChangePreview,
-        CoverageMap,
-        Simulation,
-    )
+    from client.models.analysis import AuthorCheck, ChangePreview, CoverageMap, Simulation
+    from client.models.iam import Access, AllowedPrincipals, CatalogueOperation
 
 CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("iam.CatalogueOperation")
+SIMULATION: Model[Simulation] = Model("analysis.Simulation")
+COVERAGE_MAP: Model[CoverageMap] = Model("analysis.CoverageMap")
+AUTHOR_CHECK: Model[AuthorCheck] = Model("analysis.AuthorCheck")
+CHANGE_PREVIEW: Model[ChangePreview] = Model("analysis.ChangePreview")
 ACCESS: Model[Access] = Model("iam.Access")
 ALLOWED_PRINCIPALS: Model[AllowedPrincipals] = Model("iam.AllowedPrincipals")
 
@@ -54,7 +48,7 @@ def simulate(
     }
     if as_author:
         body["asAuthor"] = True
-    return _post(tenant_id, "simulate", body, "decision", "reason", "rules")
+    return _analyse(tenant_id, "simulate", body, SIMULATION, "decision", "reason", "rules")
 
 
 def coverage(
@@ -77,12 +71,12 @@ def coverage(
         body["compare"] = dict(compare)
     if operations:
         body["operations"] = True
-    return _post(tenant_id, "coverage", body, "total", "targets")
+    return _analyse(tenant_id, "coverage", body, COVERAGE_MAP, "total", "targets")
 
 
 def check(tenant_id: str, document_text: str) -> Call[AuthorCheck]:
     """Check that a document grants no more than the principal has, with counterexamples."""
-    return _post(tenant_id, "check", {"documentText": document_text}, "answer", "counterexamples")
+    return _analyse(tenant_id, "check", {"documentText": document_text}, AUTHOR_CHECK, "answer", "counterexamples")
 
 
 def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Access]:
@@ -95,8 +89,7 @@ def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Acces
 def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[AllowedPrincipals]:
     """Return all principals that may use an operation on a target, with their grants."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
-    request = Request("POST", path("/v1/tenants/{}/iam/who", tenant_id), body=body)
-    return record(request, ALLOWED_PRINCIPALS, ("principals", "total", "examined"), reads=True)
+    return _analyse(tenant_id, "who", body, ALLOWED_PRINCIPALS, "principals", "total", "examined")
 
 
 def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
@@ -106,16 +99,12 @@ def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
         change: attach, detach, addMember, removeMember, deleteGroup, deletePolicy or updatePolicy.
         names: Parameters of the change: policyId, groupId, principalType, principalId, documentText.
     """
-    return _post(tenant_id, "preview", {"change": change, **names}, "principals")
+    return _analyse(tenant_id, "preview", {"change": change, **names}, CHANGE_PREVIEW, "principals")
 
 
-def _post(tenant_id: str, analysis: str, body: dict[str, Any], *needs: str) -> Call[Any]:
+def _analyse(tenant_id: str, analysis: str, body: dict[str, Any], model: Model[ModelT], *needs: str) -> Call[ModelT]:
     request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
-    return Call(request, _document, needs=needs, reads=True)
-
-
-def _document(document: Any) -> Any:
-    return document
+    return record(request, model, needs, reads=True)
 
 
 def operations(filter: str = "") -> Call[list[CatalogueOperation]]:

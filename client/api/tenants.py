@@ -1,16 +1,17 @@
-"""Calls about tenants."""
+"""Calls about tenants and their durable operations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, Request, new_idempotency_key, path, record
+from client.transport.call import Call, Model, Request, new_idempotency_key, path, record, records
 
 if TYPE_CHECKING:
-    from client.models.tenants import Tenant, TenantList
+    from client.models.tenants import Operation, Tenant, TenantList
 
 TENANT: Model[Tenant] = Model("tenants.Tenant")
 TENANT_LIST: Model[TenantList] = Model("tenants.TenantList")
+OPERATION: Model[Operation] = Model("tenants.Operation")
 
 NEEDS = ("id", "displayName", "status")
 
@@ -44,6 +45,17 @@ def rename(tenant_id: str, display_name: str) -> Call[Tenant]:
     """Change the display name; the slug does not change."""
     request = Request("PATCH", path("/v1/tenants/{}", tenant_id), body={"displayName": display_name})
     return record(request, TENANT, NEEDS)
+
+
+def operation(tenant_id: str, operation_id: str) -> Call[Operation]:
+    """Get an operation by its operation id (the latest run) or its run id."""
+    route = path("/v1/tenants/{}/operations/{}", tenant_id, operation_id)
+    return record(Request("GET", route), OPERATION, ("operationId", "status"))
+
+
+def operations(tenant_id: str) -> Call[list[Operation]]:
+    """List the newest operations of a tenant, at most 50."""
+    return records(Request("GET", path("/v1/tenants/{}/operations", tenant_id)), "operations", OPERATION)
 
 
 def _include(usage: bool) -> tuple[tuple[str, str], ...]:

@@ -1,8 +1,8 @@
-"""Access policies, groups, workload identities, and the results of access analysis."""
+"""Access policies, groups, workload identities, the catalogue, and the results of access reviews."""
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from client.models.base import Instant, Wire
 
@@ -172,48 +172,6 @@ class CatalogueOperation(Wire):
     description: str = ""
 
 
-class Simulation(TypedDict):
-    """The decision on a request: `decision` is allowed or denied.
-
-    `because` is a sentence for an operation that cannot be on the target. Each of `rules` is a policy rule with its
-    result; `decidingRule` and `nearestRule` have its index and name. `missing` are the unknown facts that matter.
-    """
-
-    decision: str
-    reason: str
-    because: NotRequired[str | None]
-    decidingRule: NotRequired[dict[str, Any] | None]
-    nearestRule: NotRequired[dict[str, Any] | None]
-    rules: list[dict[str, Any]]
-    someTarget: NotRequired[bool]
-    missing: NotRequired[list[dict[str, Any]]]
-    asAuthor: NotRequired[bool]
-    warnings: NotRequired[list[dict[str, Any]]]
-
-
-class CoverageMap(TypedDict):
-    """The operations that a document allows. `total` is the number of operations of the catalogue.
-
-    Each of `targets` has the numbers `allowed`, `denied`, `effective` and `conditional`, in total and by service, and,
-    compared with another document, the names of the operations by kind of change: `gained`, `lost` and others.
-    """
-
-    total: int
-    targets: list[dict[str, Any]]
-    warnings: NotRequired[list[dict[str, Any]]]
-
-
-class AuthorCheck(TypedDict):
-    """Whether a document grants no more than its author has: `answer` is within, beyond or undecided.
-
-    Each of `counterexamples` is a request that the document allows and the author may not send.
-    """
-
-    answer: str
-    counterexamples: list[dict[str, Any]]
-    warnings: NotRequired[list[dict[str, Any]]]
-
-
 class GrantPath(Wire):
     """A path of a policy to its principal: `type` is direct or group."""
 
@@ -329,13 +287,3 @@ class AllowedPrincipals(Wire):
     conditional: tuple[AllowedPrincipal, ...] = ()
     conditional_total: int = 0
     examined: int
-
-
-class ChangePreview(TypedDict):
-    """The effect of a change. Each of `principals` has the names and numbers of operations gained and lost.
-
-    `refused` is the error that the change would cause.
-    """
-
-    principals: list[dict[str, Any]]
-    refused: NotRequired[dict[str, Any] | None]

@@ -1,9 +1,12 @@
 """Effects of changes: operations gained, lost, or changed under conditions; by document and by principal."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client.text import safe
+
+if TYPE_CHECKING:
+    from client.models.analysis import PrincipalEffect
 
 CONDITIONAL = {
     "conditionalLost": "lost, was conditional",
@@ -97,7 +100,7 @@ def conditional_count(principal: Principal) -> int:
 class Effect(NamedTuple):
     """The effect of a change on each API key and workload identity."""
 
-    principals: Sequence[Principal] = ()
+    principals: Sequence["PrincipalEffect"] = ()
     problem: str = ""
     """Why the effect is unknown; empty if it is known."""
     refused: str = ""
@@ -106,29 +109,28 @@ class Effect(NamedTuple):
     @property
     def gained(self) -> int:
         """Unconditional operations gained, over all principals."""
-        return sum(int(principal.get("gainedCount", 0)) for principal in self.principals)
+        return sum(principal.gained_count for principal in self.principals)
 
     @property
     def lost(self) -> int:
         """Unconditional operations lost, over all principals."""
-        return sum(int(principal.get("lostCount", 0)) for principal in self.principals)
+        return sum(principal.lost_count for principal in self.principals)
 
     @property
     def under(self) -> int:
         """Conditional operations, gained, lost or changed, over all principals."""
-        return sum(map(conditional_count, self.principals))
+        return sum(principal.conditional_count for principal in self.principals)
 
     @property
     def takes(self) -> bool:
         """Whether a principal loses operations or becomes inert."""
-        return any(
-            principal.get(f"{side}Count") for principal in self.principals for side in ("lost", "conditionalLost")
-        ) or bool(self.inert)
+        lost = (principal.lost_count or principal.conditional_lost_count for principal in self.principals)
+        return any(lost) or bool(self.inert)
 
     @property
     def inert(self) -> int:
         """Number of identities without any permission afterwards."""
-        return sum(bool(principal.get("inert")) for principal in self.principals)
+        return sum(principal.inert for principal in self.principals)
 
     @property
     def summary(self) -> str:
@@ -140,10 +142,8 @@ class Effect(NamedTuple):
         number = counted(len(self.principals), "key or identity", "keys and identities")
         change = [f"+{self.gained:,} gained"] if self.gained else []
         change += [f"−{self.lost:,} lost"] if self.lost else []
-        new, gone = (
-            sum(int(principal.get(f"{side}Count", 0)) for principal in self.principals)
-            for side in ("conditionalGained", "conditionalLost")
-        )
+        new = sum(principal.conditional_gained_count for principal in self.principals)
+        gone = sum(principal.conditional_lost_count for principal in self.principals)
         change += [f"~{conditional_text(self.under, new, gone)}"] if self.under else []
         inert = f"; {self.inert:,} left inert" if self.inert else ""
         return f"{number}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
@@ -151,9 +151,9 @@ class Effect(NamedTuple):
     @property
     def note(self) -> str:
         """Why a key gains or loses more than the change: its first policy restricts it, its last one frees it."""
-        keys = [principal for principal in self.principals if principal.get("type") == "api_key"]
-        freed = [key for key in keys if is_unrestricted(key)]
-        restricted = [key for key in keys if not key.get("policiesBefore") and key.get("policiesAfter")]
+        keys = [principal for principal in self.principals if principal.type == "api_key"]
+        freed = [key for key in keys if is_unrestricted(key.wire())]
+        restricted = [key for key in keys if not key.policies_before and key.policies_after]
         notes = [f"{_names(freed)}: {UNRESTRICTED}."] if freed else []
         notes += [f"{_names(restricted)}: the first policy limits scopes and role further."] if restricted else []
         return " ".join(notes)
@@ -184,9 +184,9 @@ def _first(count: int, names: Sequence[object]) -> str:
     return f"{first} and {count - 1:,} more" if count > 1 else first
 
 
-def _names(principals: Sequence[Principal]) -> str:
+def _names(principals: Sequence["PrincipalEffect"]) -> str:
     more = f" and {len(principals) - 1:,} more" if len(principals) > 1 else ""
-    return f"{principals[0].get('name', '')}{more}"
+    return f"{principals[0].name}{more}"
 
 
 def counted(number: int, one: str, many: str = "") -> str:

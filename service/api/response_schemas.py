@@ -85,15 +85,24 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
         "decision": "string",
         "reason": "string",
         "because": "string?",
-        "decidingRule": "object?",
-        "nearestRule": "object?",
-        "rules": "object[]",
-        "missing": "object[]",
+        "decidingRule": "analysis:DecidingRule?",
+        "nearestRule": "analysis:NearestRule?",
+        "rules": "analysis:SimulatedRule[]",
+        "someTarget": "boolean?",
+        "missing": "analysis:MissingFact[]",
         "asAuthor": "boolean",
-        "warnings": "object[]",
+        "warnings": "analysis:DocumentProblem[]",
     },
-    "mapCoverage": {"total": "integer", "targets": "object[]", "warnings": "object[]"},
-    "checkDocument": {"answer": "string", "counterexamples": "object[]", "warnings": "object[]"},
+    "mapCoverage": {
+        "total": "integer",
+        "targets": "analysis:TargetCoverage[]",
+        "warnings": "analysis:DocumentProblem[]",
+    },
+    "checkDocument": {
+        "answer": "string",
+        "counterexamples": "analysis:Counterexample[]",
+        "warnings": "analysis:DocumentProblem[]",
+    },
     "getAccess": {"principal": "object", "limits": "object[]", "policies": "object[]", "operations": "object[]"},
     "whoMay": {
         "principals": "object[]",
@@ -102,7 +111,7 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
         "conditionalTotal": "integer",
         "examined": "integer",
     },
-    "previewChange": {"principals": "object[]", "refused": "object?"},
+    "previewChange": {"principals": "analysis:PrincipalChange[]", "refused": "analysis:PredictedError?"},
     "createBinding": "iam:Binding",
     "listBindings": {"bindings": "iam:Binding[]", "nextCursor": "string"},
     "getBinding": "iam:Binding",
@@ -152,7 +161,7 @@ def component_schemas() -> dict[str, Any]:
         for schema in (*SCHEMAS_BY_OPERATION.values(), *further)
         for name in (schema.values() if isinstance(schema, dict) else [schema])
     ]
-    names = sorted({name.removesuffix("[]") for name in types if ":" in name})
+    names = sorted({name.removesuffix("[]").removesuffix("?") for name in types if ":" in name})
     _, document = models_json_schema(
         [(_model(name), "serialization") for name in names], ref_template=REFERENCE + "{model}"
     )

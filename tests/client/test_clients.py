@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from client.api import account, operations, platform, tenants
+from client.api import account, platform, tenants
 from client.auth import oidc
 from client.auth.credential_store import Credential as Stored
 from client.errors import Exit, FrostError
@@ -68,7 +68,7 @@ def test_an_answer_is_read_in_chunks_without_content_and_with_the_error_of_an_op
     for text, call, expected in (
         (chunked + b'6\r\n{"id":\r\n5\r\n"u1"}\r\n0\r\n\r\n', account.me(), {"id": "u1"}),
         (answer(204), account.end_session(), None),
-        (answer(200, operation), operations.get("t", "op"), operation),
+        (answer(200, operation), tenants.operation("t", "op"), operation),
     ):
         with Service(text) as service:
             assert ask(driver, Context(service.endpoint, session()), call) == expected

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, default_tags, groups, operations, platform, policies, tenants
+from client.api import account, default_tags, groups, platform, policies, tenants
 from client.auth import oidc
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
@@ -51,7 +51,7 @@ def refused(status: int, document: Any, where: str = "/v1/tenants/t-1", **header
     ["", ".", "..", "a/b", "../../me", "a\\b", "%2e%2e", "%2F", "a\r\nX-Evil: 1", "a\x00", "a\u202eb", "a" * 8192],
 )
 def test_an_id_with_path_characters_is_refused_before_anything_is_sent(segment: str) -> None:
-    for call in (tenants.get, tenants.list_of, operations.list_of, lambda part: operations.get("t", part)):
+    for call in (tenants.get, tenants.list_of, tenants.operations, lambda part: tenants.operation("t", part)):
         with pytest.raises(FrostError) as caught:
             call(segment)
         assert caught.value.exit_code == Exit.USAGE
@@ -213,9 +213,9 @@ def test_routes_of_the_common_command_set() -> None:
         (tenants.list_all(), "GET", "/v1/tenants"),
         (tenants.list_of("o"), "GET", "/v1/organizations/o/tenants"),
         (tenants.get("t"), "GET", "/v1/tenants/t"),
-        (operations.get("t", "op"), "GET", "/v1/tenants/t/operations/op"),
+        (tenants.operation("t", "op"), "GET", "/v1/tenants/t/operations/op"),
         (default_tags.operation("t", "run"), "GET", "/v1/tenants/t/operations/run"),
-        (operations.list_of("t"), "GET", "/v1/tenants/t/operations"),
+        (tenants.operations("t"), "GET", "/v1/tenants/t/operations"),
         (platform.status(), "GET", "/v1/platform/status"),
         (platform.operations(), "GET", "/v1/platform/operations"),
         (platform.cancel_operation("op"), "POST", "/v1/platform/operations/op/cancel"),

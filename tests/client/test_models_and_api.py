@@ -14,6 +14,7 @@ from client.api import account, default_tags, platform, quotas, tenants
 from client.api import keys as key_calls
 from client.errors import FrostError
 from client.models.account import ApiKey, Me, NewKey, RotatedKey
+from client.models.analysis import AuthorCheck, ChangePreview, CoverageMap, ErrorDetails, Simulation
 from client.models.base import instant_text
 from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
 from client.models.quotas import QuotaRequest
@@ -61,6 +62,46 @@ REQUEST: dict[str, Any] = {
     **{"details": None, "requestedBy": PERSON, "createdAt": NOW, "decidedAt": None, "decidedBy": None},
 }
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": None, "creating": None, "limit": 5, "unit": "count"}
+WARNING = {"path": "$.rules[0]", "line": 4, "column": 5, "reason": "r", "suggestions": ["s"]}
+CONSTRAINT = {"operator": "equals", "key": "frn:region", "values": ["se-sto-1"], "result": "unknown"}
+RULE: dict[str, Any] = {
+    **{"index": 0, "name": "a", "access": "allow", "operation": "true", "target": "true", "constraints": [CONSTRAINT]},
+    **{"withinAuthor": None, "result": "unknown", "fires": False},
+}
+SIMULATION: dict[str, Any] = {
+    **{"decision": "denied", "reason": "unknown_context", "because": None, "decidingRule": None, "asAuthor": False},
+    **{"nearestRule": {"index": 0, "name": "a", "failed": "frn:region"}, "rules": [RULE], "someTarget": False},
+    **{"missing": [{"key": "frn:region", "flag": "--region"}], "warnings": [WARNING]},
+}
+COVERED = {"allowed": 3, "denied": 1, "effective": 2, "conditional": 0}
+CHANGED = ("gained", "lost", "conditionalGained", "conditionalLost", "conditionsChanged")
+COVERAGE_MAP: dict[str, Any] = {
+    "total": 528,
+    "targets": [
+        {
+            **{"target": "*", **COVERED, "services": [{"service": "dns", "total": 12, **COVERED}]},
+            **{name: ["a:b:c"] for name in (*CHANGED, "nowUnconditional", "nowConditional")},
+            **{"operations": ["a:b:c"], "conditionalOperations": []},
+        }
+    ],
+    "warnings": [],
+}
+EXAMPLE: dict[str, Any] = {
+    **{"operation": "a:b:c", "target": "*", "facts": {"currentTime": None, "requestTags": {"env": "dev"}}},
+    **{"ruleIndex": 1, "ruleName": "b", "why": "w", "future": False},
+    "deniedBy": {"policyId": "p", "policyName": "n", "ruleIndex": 2},
+}
+AUTHOR_CHECK = {"answer": "beyond", "counterexamples": [EXAMPLE], "warnings": []}
+CHANGE_PREVIEW: dict[str, Any] = {
+    "principals": [
+        {
+            **{"type": "api_key", "id": "k", "name": "ci", "inert": False, "policiesBefore": 1, "policiesAfter": 0},
+            **{name: ["a:b:c"] for name in (*CHANGED, "widened", "narrowed")},
+            **{f"{name}Count": 1 for name in (*CHANGED, "widened", "narrowed")},
+        }
+    ],
+    "refused": {"status": 403, "code": "C", "message": "m"},
+}
 RECORDS = [
     (Tenant, TENANT),
     (Operation, OPERATION),
@@ -68,6 +109,10 @@ RECORDS = [
     (ApplyResult, RESULT),
     (ApplyRun, RUN),
     (QuotaRequest, REQUEST),
+    (Simulation, SIMULATION),
+    (CoverageMap, COVERAGE_MAP),
+    (AuthorCheck, AUTHOR_CHECK),
+    (ChangePreview, CHANGE_PREVIEW),
 ]
 
 
@@ -83,6 +128,13 @@ def test_a_status_of_the_future_is_kept_as_sent() -> None:
     operation = Operation.model_validate({**OPERATION, "status": "pausing"})
     assert (operation.status, operation.open) == ("pausing", True)
     assert not Operation.model_validate({**OPERATION, "status": "failed"}).open
+
+
+def test_details_of_an_error_that_do_not_match_the_api_are_empty() -> None:
+    details = ErrorDetails.read({"answer": "beyond", "counterexamples": [EXAMPLE], "fromTheFuture": 1})
+    assert [example.wire() for example in details.counterexamples] == [EXAMPLE]
+    for other in (None, {}, {"counterexamples": "none"}, {"problems": [{"line": "first"}]}):
+        assert ErrorDetails.read(other) == ErrorDetails()
 
 
 def test_an_unknown_use_is_not_zero() -> None:

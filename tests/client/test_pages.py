@@ -11,6 +11,7 @@ from client.api import analysis, groups
 from client.api.policies import create, require_json, update
 from client.commands.options import next_command
 from client.errors import Exit, FrostError
+from client.models.analysis import Simulation
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
 from client.transport.call import Request, cursors, no_content, page_query
@@ -118,15 +119,16 @@ def test_the_next_command_is_this_one_with_the_next_cursor_and_the_tenant() -> N
     assert next_command(["iam", "group", "list"], "c", "t") == "frost iam group list --tenant t --cursor c"
 
 
-def test_trials_are_answered_with_plain_documents() -> None:
+def test_a_simulation_is_a_model_and_its_unknown_members_are_ignored() -> None:
     trial: dict[str, Any] = {"decision": "denied", "reason": "no_match", "rules": [], "new": 1}
     with Service(answer(200, trial)) as service:
 
-        async def tried() -> dict[str, Any]:
+        async def simulated() -> Simulation:
             async with AsyncClient(Context(service.endpoint)) as client:
                 return await client.ask(analysis.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True))
 
-        assert asyncio.run(tried()) == trial
+        simulation = asyncio.run(simulated())
+        assert (simulation.allowed, simulation.reason, simulation.rules) == (False, "no_match", ())
         assert json.loads(service.heard[0].body) == {
             "documentText": TEXT,
             "operation": "a:b:c",

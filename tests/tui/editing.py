@@ -81,7 +81,7 @@ class Editing:
         """Change the open policy as another user."""
         policy = self.editor.document.policy
         client = await self.ui.app.workspace.client()
-        await client.ask(policy_calls.update(self.editor.tenant_id, policy["id"], **members))
+        await client.ask(policy_calls.update(self.editor.tenant_id, policy.id, **members))
         return self
 
     async def until(self, holds: Any, what: str) -> "Editing":

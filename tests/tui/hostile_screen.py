@@ -20,8 +20,10 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.models.account import GrantableScope
+from client.models.analysis import AuthorCheck, DocumentProblem, PrincipalEffect, Simulation, TargetCoverage
 from client.models.base import Person
 from client.models.default_tags import ApplyOperation, ApplyProgress, ApplyRun, Counts
+from client.models.iam import Policy
 from client.models.quotas import Quota
 from client.models.tenants import Step
 from client.quota_rules import Foreseen
@@ -77,9 +79,23 @@ def rows() -> list[RememberedTenant]:
     ]
 
 
-def principal(text: str) -> dict[str, Any]:
+def principal(text: str) -> PrincipalEffect:
     changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
-    return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
+    return PrincipalEffect(id=text, type=text, name=text, policies_before=1, policies_after=0, **changes)
+
+
+def policy(text: str) -> Policy:
+    members = {
+        "id": text,
+        "description": text,
+        "createdAt": "2026-01-01T00:00:00Z",
+        "updatedAt": "2026-01-01T00:00:00Z",
+    }
+    return Policy.model_validate({**members, "name": "", "document": {}})
+
+
+def coverage(text: str) -> TargetCoverage:
+    return TargetCoverage(target=text, gained=(text,), lost=(text,))
 
 
 def scope(text: str) -> GrantableScope:
@@ -119,16 +135,17 @@ class Parts(Screen[None]):
 
     def compose(self) -> ComposeResult:
         text = self.text
-        problem = {"line": 1, "column": 1, "reason": text, "suggestions": [text]}
+        problem = DocumentProblem(path=text, reason=text, suggestions=(text,))
         rule = {"index": 0, "name": text, "failed": text}
-        verdict = {"decision": text, "reason": text, "nearestRule": rule, "missing": [{"key": text}]}
+        verdict = Simulation.model_validate(
+            {"decision": text, "reason": text, "rules": [], "nearestRule": rule, "missing": [{"key": text}]}
+        )
+        check = AuthorCheck(answer=text, counterexamples=())
         yield TitleBar()
         yield Tabs()
         invalid, failed = Verdict(), Verdict()
         invalid.set_reactive(Verdict.evaluation, Evaluation(problems=[problem]))
-        failed.set_reactive(
-            Verdict.evaluation, Evaluation(verdict=verdict, check={"answer": text}, request_problem=text)
-        )
+        failed.set_reactive(Verdict.evaluation, Evaluation(verdict=verdict, check=check, request_problem=text))
         yield invalid
         yield failed
         panel = Panel()
@@ -227,9 +244,9 @@ class Hostile(KeyQueueApp):
                     text,
                     text,
                     f"{text} ",
-                    {"target": text, "gained": [text], "lost": [text], "problem": ""},
+                    coverage(text),
                     {"name": text, "description": text},
-                    stored={"name": "", "description": text},
+                    stored=policy(text),
                     caution=text,
                     problem=text,
                 ),
@@ -252,7 +269,7 @@ class Hostile(KeyQueueApp):
                 TagConflict(text, tags(text), tags(text)),
                 TagForm(safe(text, 60), (text, text), TagDraft({}, 1).problem_of, count="1/10"),
                 LastOwner([{"name": text, "id": text}]),
-                Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
+                Difference(text, text, f"{text} ", coverage(text)),
             ):
                 yield lambda dialog=dialog: self.over(dialog)
             yield self.back

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from client.models.analysis import CoverageMap
 from tests.tui.editing import Edit, document, rule
 from tui.iam.editor import panel, request
 from tui.iam.editor.bars import Verdict
@@ -12,7 +13,7 @@ OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
 
 def mapped(**target: Any) -> Evaluation:
     """An evaluation with one map of 528 operations."""
-    return Evaluation(coverage={"total": 528, "targets": [{"target": "*", **target}]})
+    return Evaluation(coverage=CoverageMap.model_validate({"total": 528, "targets": [{"target": "*", **target}]}))
 
 
 def names(service: str, count: int, start: int = 0) -> list[str]:

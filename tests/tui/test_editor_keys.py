@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from textual.widgets._toast import Toast
 
+from client.models.analysis import AuthorCheck, Counterexample, RequestFacts
 from tests.tui.editing import Edit, document, rule
 from tests.tui.screens import SMALL
 from tui.iam.editor.request_form import FieldInput
@@ -107,7 +108,7 @@ async def test_at_80_by_24_suggestions_are_in_full_and_no_message_covers_the_ver
     it.ui.app.clear_notifications()
     await it.evaluate(document(rule("compute:placement-groups:raed", name="reads")), shows="did you mean")
     lines = " ".join(line.strip() for line in it.ui.text.splitlines()[-5:-1])
-    suggestions = it.editor.evaluation.problems[0]["suggestions"]
+    suggestions = it.editor.evaluation.problems[0].suggestions
     assert f"did you mean {' or '.join(suggestions)}?" in lines
 
 
@@ -127,12 +128,12 @@ async def test_the_request_before_a_counterexample_is_restored(edit: Edit) -> No
     it = await edit()
     await it.ask(operation=READ, sourceIp="203.0.113.7")
     await it.answered()
-    example = {"operation": "dns:zones:read", "target": "*", "facts": {"region": "eu-central-1"}, "ruleIndex": 0}
+    example = Counterexample(operation="dns:zones:read", facts=RequestFacts(region="eu-central-1"))
     for toast, operation, address in (
         ("Request set to the counterexample. f5: back to your request", "dns:zones:read", ""),
         ("Request restored", READ, "203.0.113.7"),
     ):
-        check = {"answer": "beyond", "counterexamples": [example]}
+        check = AuthorCheck(answer="beyond", counterexamples=(example,))
         it.editor.evaluation = replace(it.editor.evaluation, check=check)
         it.editor.perform("editor.example")
         await it.ui.expect_toast(toast)

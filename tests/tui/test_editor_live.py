@@ -101,8 +101,8 @@ async def test_coverage_shows_what_changes_against_the_stored_version(edit: Edit
     await it.evaluate(it.text.replace('"storage:buckets:*",', '"quotas:limits:list",'))
     await it.press("f6", shows=("since v3", "+1"))
     changed = it.editor.evaluation.any_target
-    assert "quotas:limits:list" in changed["gained"]
-    assert all(operation.startswith("storage:buckets:") for operation in changed["lost"])
+    assert "quotas:limits:list" in changed.gained
+    assert all(operation.startswith("storage:buckets:") for operation in changed.lost)
     await it.press("escape", "c", shows=("+ quotas:limits:list", "− storage:buckets:"))
 
 
@@ -154,7 +154,7 @@ async def test_a_late_response_does_not_replace_a_newer_one(
         await it.ui.pilot.pause(0.05)
     assert results() == newer
     await it.expect("allowed by rule 1 third")
-    assert it.editor.evaluation.any_target["effective"] == 1
+    assert it.editor.evaluation.any_target.effective == 1
 
 
 async def test_saving_starts_a_stopped_platform(demo: Home, edit: Edit) -> None:

@@ -1,12 +1,14 @@
 """The parts of the policy editor that need no platform."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from client.models.iam import CatalogueOperation
+from client.models.analysis import Counterexample, RequestFacts, TargetCoverage
+from client.models.iam import CatalogueOperation, Grant
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
@@ -163,7 +165,7 @@ def test_facts_of_the_request_form() -> None:
     ):
         assert request.parse_values({name: value}).facts.get(name, ...) == fact
     facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
-    values = request.field_values("compute:instances:read", "*", facts)
+    values = request.field_values("compute:instances:read", "*", RequestFacts.model_validate(facts))
     assert request.parse_values(values).facts == {**facts, "currentTime": None}
 
 
@@ -184,17 +186,18 @@ def test_the_words_of_a_field_fit_its_line(field: request.Field) -> None:
 # The difference
 
 
-def painted(before: str, after: str, effect: dict[str, object], cells: int = 60) -> list[str]:
+def painted(before: str, after: str, gained: Sequence[str] = (), cells: int = 60) -> list[str]:
     """The lines of a difference as they are painted."""
+    effect = TargetCoverage(gained=tuple(gained), lost=())
     return [line.plain for part in difference_lines(before, after, effect, 8) for line in review.folded(part, cells)]
 
 
 def test_differences_of_a_new_and_of_a_long_document() -> None:
-    lines = painted("", "{\n}\n", {"gained": ["compute:images:read"], "lost": []})
+    lines = painted("", "{\n}\n", ["compute:images:read"])
     assert lines[:3] == ["Effect on *", "  +1 gained", "  + compute:images:read"]
     assert lines[-2:] == ["  + {", "  + }"]
     text = json.dumps(json.loads(document(*[rule("compute:images:read", name=f"rule {at}") for at in range(9)])))
-    lines = painted("{}", text, {})
+    lines = painted("{}", text)
     assert max(map(len, lines)) <= 60
     assert text in "".join(line[4:] for line in lines)
 
@@ -213,9 +216,9 @@ def named(text: str) -> list[set[str]]:
 DELETE = "compute:instances:delete"
 
 
-def fixes(text: str, operation: str = DELETE, index: int = 0, **held: Any) -> list[Fix]:
+def fixes(text: str, operation: str = DELETE, index: int = 0, **held: list[Grant]) -> list[Fix]:
     """The fixes of a document for a counterexample; `held` are the permissions of the author."""
-    example = {"operation": operation, "target": "*", "facts": {}, "ruleIndex": index, "ruleName": ""}
+    example = Counterexample(operation=operation, rule_index=index)
     return list(counterexample_fixes.candidate_fixes(text, example, NAMES, held))
 
 
@@ -223,9 +226,10 @@ def rules_of(text: str) -> list[dict[str, Any]]:
     return list(json.loads(text)["rules"])
 
 
-def compute(constraint: dict[str, Any]) -> dict[str, Any]:
+def compute(constraint: dict[str, Any]) -> dict[str, list[Grant]]:
     """Permission for all of compute under a constraint."""
-    return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
+    grant = Grant.model_validate({"targets": ["*"], "constraints": [constraint]})
+    return {name: [grant] for name in NAMES if name.startswith("compute:")}
 
 
 @pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
@@ -247,7 +251,7 @@ def test_the_smallest_fix_keeps_the_rest_and_the_last_rule() -> None:
 
 
 def test_a_fix_keeps_what_the_author_has() -> None:
-    held = {name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
+    held = {name: [Grant()] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
     (kept,) = rules_of(fixes(document(rule("*")), **held)[-1].text)
     assert kept["operations"] == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
     held = compute({"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]})
@@ -264,7 +268,7 @@ OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.
 
 
 def test_a_fix_limits_networks_to_those_of_the_author() -> None:
-    def held(*networks: str) -> dict[str, Any]:
+    def held(*networks: str) -> dict[str, list[Grant]]:
         return compute({"operator": "ipInRange", "key": "frn:sourceIp", "values": list(networks)})
 
     text = document(rule("compute:*", more=OFFICE))

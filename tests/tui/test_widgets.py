@@ -9,6 +9,7 @@ from textual.app import App
 from textual.widget import Widget
 from textual.widgets import Static
 
+from client.models.analysis import PrincipalEffect
 from client.tables.columns import TENANT, Record
 from client.texts.effects import Effect
 from tests.homes import Home
@@ -82,8 +83,9 @@ async def test_the_qr_code_is_shown_only_where_it_fits() -> None:
 OPERATION = "compute:instances:read"
 
 
-def principal(side: str) -> dict[str, object]:
-    return {"type": "api_key", "id": "k", "name": "deploy", side: [OPERATION], f"{side}Count": 1}
+def principal(side: str) -> PrincipalEffect:
+    members = {"type": "api_key", "id": "k", "name": "deploy", side: [OPERATION], f"{side}Count": 1}
+    return PrincipalEffect.model_validate(members)
 
 
 def test_conditional_changes_are_neither_gained_nor_lost() -> None:
@@ -99,9 +101,11 @@ def test_conditional_changes_are_neither_gained_nor_lost() -> None:
     assert not Effect([principal("narrowed")]).takes
 
 
-def long_named(number: int, **members: object) -> dict[str, object]:
+def long_named(number: int, **members: object) -> PrincipalEffect:
     name = f"platform/release-automation-{number:02}"
-    return {"type": "workload_identity", "id": str(number), "name": name, "status": "active", **members}
+    return PrincipalEffect.model_validate(
+        {"type": "workload_identity", "id": str(number), "name": name, "status": "active", **members}
+    )
 
 
 async def shown(effect: Effect) -> str:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from client.api import analysis, groups
 from client.errors import FrostError
+from client.models.analysis import PrincipalChange, PrincipalEffect, TargetCoverage
 from client.tables.columns import Column, Kind, Record, fields, number_column
 from client.text import safe
 from client.texts.effects import CONDITIONAL, Effect, changes, conditional_count
@@ -32,26 +33,24 @@ Change = Mapping[str, str]
 
 async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Change]) -> Effect:
     """Return the effect of several changes together. Errors become part of the result: the user must confirm anyway."""
-    principals: dict[tuple[str, str], dict[str, Any]] = {}
+    principals: dict[tuple[str, str], PrincipalEffect] = {}
     refused = ""
     try:
         for change in changes:
             names = {name: value for name, value in change.items() if name != "change"}
             answer = await requests.ask(analysis.preview(tenant_id, change["change"], **names))
-            if not refused and isinstance(refusal := answer.get("refused"), Mapping):
-                refused = str(refusal.get("message", ""))
-            for principal in answer["principals"]:
-                key = (str(principal["type"]), str(principal["id"]))
-                principals[key] = _both(principals[key], principal) if key in principals else dict(principal)
+            if not refused and answer.refused is not None:
+                refused = answer.refused.message
+            for principal in answer.principals:
+                key = (principal.type, principal.id)
+                principals[key] = _merge(principals.get(key), principal)
         await _add_states(requests, tenant_id, principals)
     except FrostError as error:
         return Effect(problem=error.message)
     return Effect(sorted(principals.values(), key=_weight), refused=refused)
 
 
-async def _add_states(
-    requests: "Requests", tenant_id: str, principals: Mapping[tuple[str, str], dict[str, Any]]
-) -> None:
+async def _add_states(requests: "Requests", tenant_id: str, principals: dict[tuple[str, str], PrincipalEffect]) -> None:
     """Add current states: a revoked key has permissions, but cannot use them."""
     kinds = {kind for kind, _ in principals}
     with suppress(FrostError):  # the effect is known without states
@@ -63,26 +62,26 @@ async def _add_states(
                     _add_state(principals, "workload_identity", binding.id, "inert" if binding.inert else "active")
 
 
-def _add_state(principals: Mapping[tuple[str, str], dict[str, Any]], kind: str, identifier: str, state: str) -> None:
+def _add_state(principals: dict[tuple[str, str], PrincipalEffect], kind: str, identifier: str, state: str) -> None:
     if (principal := principals.get((kind, identifier))) is not None:
-        principal["status"] = state
+        principals[kind, identifier] = PrincipalEffect.model_validate({**principal.wire(), "status": state})
 
 
-def _both(one: dict[str, Any], other: Record) -> dict[str, Any]:
-    """Merge the effects of two changes on a principal. Both may include the same operations, which add up once."""
-    merged = dict(one)
+def _merge(effect: PrincipalEffect | None, change: PrincipalChange) -> PrincipalEffect:
+    """Add a change to the effect of earlier ones. All may include the same operations, which count once."""
+    if effect is None:
+        return PrincipalEffect.model_validate(change.wire())
+    merged = {**effect.wire(), "inert": effect.inert and change.inert}
     for side in ("gained", "lost", *CONDITIONAL):
-        merged[side] = sorted({*one.get(side, ()), *other.get(side, ())})
-        counts = (int(each.get(f"{side}Count", 0)) for each in (one, other))
-        merged[f"{side}Count"] = max(len(merged[side]), *counts)
-    merged["inert"] = bool(one.get("inert")) and bool(other.get("inert"))
-    return merged
+        names = sorted({name for each in (effect, change) for name in each.wire().get(side, ())})
+        counts = (each.wire().get(f"{side}Count", 0) for each in (effect, change))
+        merged |= {side: names, f"{side}Count": max(len(names), *counts)}
+    return PrincipalEffect.model_validate(merged)
 
 
-def _weight(principal: Record) -> tuple[int, str]:
+def _weight(principal: PrincipalEffect) -> tuple[int, str]:
     """Sort by the number of changes, largest first."""
-    changed = int(principal.get("gainedCount", 0)) + int(principal.get("lostCount", 0)) + conditional_count(principal)
-    return -changed, str(principal.get("name", ""))
+    return -(principal.gained_count + principal.lost_count + principal.conditional_count), principal.name
 
 
 def _signed_column(key: str, sign: str) -> Column:
@@ -156,7 +155,7 @@ class EffectConfirm(Confirm):
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
-            table: RecordTable[Record] = RecordTable(EFFECT, tones={"status": _tone})
+            table: RecordTable[PrincipalEffect] = RecordTable(EFFECT, tones={"status": _tone})
             table.can_focus = False
             table.styles.height = len(self.effect.principals) + 1
             yield table
@@ -175,7 +174,8 @@ class EffectConfirm(Confirm):
     def _whose(self, event: RecordTable.Highlighted) -> None:
         event.stop()
         scroll = self.query_one(".effect--operations", VerticalScroll)
-        scroll.query_one(Static).update(_operations(event.record or {}))
+        principal: PrincipalEffect | None = event.record
+        scroll.query_one(Static).update(_operations(principal) if principal is not None else "")
         scroll.scroll_home(animate=False)
 
     def action_whose(self, lines: int) -> None:
@@ -191,7 +191,7 @@ class EffectConfirm(Confirm):
         return action in ("whose", "operations") or super().check_action(action, parameters)
 
 
-def _change_count(principal: Record) -> int:
+def _change_count(principal: PrincipalEffect) -> int:
     """Return the number of lines that describe a principal's changes."""
     return len(_operations(principal).plain.splitlines())
 
@@ -200,21 +200,20 @@ def _tone(principal: Record) -> str | None:
     return None if principal.get("status") in (None, "active") else "warning"
 
 
-def _operations(principal: Record) -> Content:
+def _operations(principal: PrincipalEffect) -> Content:
     lines = [
-        *_side(principal, "lost", "−", "$text-error"),
-        *_side(principal, "gained", "+", "$text-success"),
+        *_side(principal.lost, principal.lost_count, "−", "$text-error"),
+        *_side(principal.gained, principal.gained_count, "+", "$text-success"),
     ]
     for side, note in CONDITIONAL.items():
-        lines += _side(principal, side, "~", "$text-warning", f"  {note}")
+        lines += _side(*principal.conditional[side], "~", "$text-warning", f"  {note}")
     return Content("\n").join(lines or [Content.styled("No change.", "$text-muted")])
 
 
-def _side(principal: Record, side: str, sign: str, tone: str, note: str = "") -> list[Content]:
-    operations: Sequence[object] = principal.get(side) or ()
+def _side(operations: Sequence[str], count: int, sign: str, tone: str, note: str = "") -> list[Content]:
     remark = (note, "$text-muted") if note else ""
     lines = [Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation), remark) for operation in operations]
-    more = int(principal.get(f"{side}Count", 0)) - len(operations)
+    more = count - len(operations)
     return lines + ([Content.styled(f"{sign} {more:,} more{note}", tone)] if more > 0 else [])
 
 
@@ -238,8 +237,8 @@ class Difference(Dialog[None]):
     """
     LISTENS_AT_ONCE = True
 
-    def __init__(self, title: str, before: str, after: str, effect: Mapping[str, Any]) -> None:
-        """`effect` is the result of `iam/coverage` for one target, compared with `before`."""
+    def __init__(self, title: str, before: str, after: str, effect: TargetCoverage) -> None:
+        """`effect` is the coverage of one target, compared with `before`."""
         super().__init__()
         self._title = title
         self.before, self.after = before, after
@@ -261,30 +260,38 @@ class Difference(Dialog[None]):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
-def difference_lines(before: str, after: str, effect: Mapping[str, Any], most: int | None = None) -> Iterator[Content]:
+def difference_lines(
+    before: str, after: str, effect: TargetCoverage | FrostError, most: int | None = None
+) -> Iterator[Content]:
     """Yield the difference: operations lost, gained and conditionally changed, then the text.
 
     Args:
-        effect: The result of `iam/coverage` for one target, compared with `before`.
+        effect: The coverage of one target, compared with `before`; the error if it is unknown.
         most: Maximum operations of each kind; None for all.
     """
-    moved = changes(effect)
-    yield Content.styled(f"Effect on {safe(effect.get('target', '*'))}", "bold $text-accent")
-    if effect.get("problem"):
-        yield Content.styled(f"  unknown: {safe(effect['problem'])}", "$text-warning")
-    elif not any(moved):
-        yield Content.styled("  the same operations as before" if before else "  no operations gained", "$text-muted")
+    if isinstance(effect, FrostError):
+        yield Content.styled("Effect on *", "bold $text-accent")
+        yield Content.styled(f"  unknown: {safe(effect.message)}", "$text-warning")
     else:
-        counted = [(f"+{len(moved.gained):,} gained", "$text-success")] if moved.gained else []
-        counted += [(f"−{len(moved.lost):,} lost", "$text-error")] if moved.lost else []
-        counted += [(f"~{moved.conditional}", "$text-warning")] if moved.under else []
-        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
-    yield from _operation_lines(moved.lost, "−", "$text-error", most)
-    yield from _operation_lines(moved.gained, "+", "$text-success", most)
-    yield from _operation_lines(moved.under, "~", "$text-warning", most)
+        yield Content.styled(f"Effect on {safe(effect.target)}", "bold $text-accent")
+        yield from _effect_lines(before, effect, most)
     yield Content("")
     yield Content.styled("Difference in text", "bold $text-accent")
     yield from text_lines(before, after)
+
+
+def _effect_lines(before: str, effect: TargetCoverage, most: int | None) -> Iterator[Content]:
+    changed = changes(effect.wire())
+    if not any(changed):
+        yield Content.styled("  the same operations as before" if before else "  no operations gained", "$text-muted")
+    else:
+        counts = [(f"+{len(changed.gained):,} gained", "$text-success")] if changed.gained else []
+        counts += [(f"−{len(changed.lost):,} lost", "$text-error")] if changed.lost else []
+        counts += [(f"~{changed.conditional}", "$text-warning")] if changed.under else []
+        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counts)
+    yield from _operation_lines(changed.lost, "−", "$text-error", most)
+    yield from _operation_lines(changed.gained, "+", "$text-success", most)
+    yield from _operation_lines(changed.under, "~", "$text-warning", most)
 
 
 def _operation_lines(operations: Mapping[str, str], sign: str, tone: str, most: int | None) -> Iterator[Content]:

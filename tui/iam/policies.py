@@ -294,7 +294,7 @@ class Versions(ChildListScreen["ListedVersion"]):
             analysis.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
         )
         title = f"Version {old.version} to {new.version}"
-        self.app.push_screen(Difference(title, document_text(old.document), text, coverage["targets"][0]))
+        self.app.push_screen(Difference(title, document_text(old.document), text, coverage.targets[0]))
 
     async def do_roll_back(self) -> None:
         from tui.iam import changes

@@ -230,9 +230,9 @@ class Workspace(ContextState):
         return watch_operation(self, self._streams, (APPLY,), tenant_id, default_tags.operation(tenant_id, run_id))
 
     def _watch_provisioning(self, tenant_id: str, operation_id: str) -> "AsyncIterator[Operation]":
-        from client.api import operations  # after the first frame
+        from client.api import tenants  # after the first frame
 
-        return watch_operation(self, self._streams, (TENANT,), tenant_id, operations.get(tenant_id, operation_id))
+        return watch_operation(self, self._streams, (TENANT,), tenant_id, tenants.operation(tenant_id, operation_id))
 
     def _stream_failed(self, error: FrostError) -> None:
         if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):

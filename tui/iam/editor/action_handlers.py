@@ -105,10 +105,10 @@ def do_complete(editor: Editor) -> None:
 def do_problem(editor: Editor) -> None:
     """Go to the next problem after the cursor, or the first. Without problems, go through warnings."""
     problems = editor.evaluation.problems or editor.evaluation.warnings
-    places = sorted((int(problem["line"]) - 1, int(problem["column"]) - 1) for problem in problems)
+    places = sorted((problem.line - 1, problem.column - 1) for problem in problems)
     here = editor.pane.cursor_location
     editor.go("text")
-    editor.pane.show_line(*next((screen for screen in places if screen > here), places[0]))
+    editor.pane.show_line(*next((place for place in places if place > here), places[0]))
 
 
 def do_example(editor: Editor) -> None:
@@ -116,7 +116,7 @@ def do_example(editor: Editor) -> None:
     example = editor.panel.counterexample
     if example is None:
         return
-    example_values = request.field_values(example["operation"], example["target"], example.get("facts") or {})
+    example_values = request.field_values(example.operation, example.target, example.facts)
     values = {field.name: editor.form.values.get(field.name, "") for field in request.FIELDS}
     if values == example_values and editor.user_values:
         editor.form.set_values(editor.user_values)
@@ -152,7 +152,7 @@ async def do_narrow(editor: Editor) -> None:
         editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
         return
     entries = [Entry(str(at), fix.title, str(at + 1), fix.note) for at, fix in enumerate(fixes)]
-    editor.fix_menu = Menu(f"Fix: {example['operation']}", entries)
+    editor.fix_menu = Menu(f"Fix: {example.operation}", entries)
     choice = await editor.app.push_screen_wait(editor.fix_menu)
     editor.fix_menu = None
     if _user_id(editor) != person:

@@ -1,54 +1,67 @@
 """The actions of the policy editor, for its bindings, footer, help, menu and palette.
 
 Printable keys work everywhere except in the text and the fields; the other keys work there too.
-`ActionContext.record` is the state of the draft, from `PolicyEditor.context`.
+`ActionContext.record` is a `Draft`, from `EditorLayout.action_context`.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from tui.shell.action import Action, ActionContext, line
+from tui.shell.action import Action, ActionContext, about_record, line
 
 EDITOR = "editor"
 
 
-def _unsaved(context: ActionContext) -> str:
-    draft = context.fields
-    if context.read_only:
-        return context.read_only
-    if draft.get("saving"):
+class Draft(NamedTuple):
+    """The state of the draft that determines which actions are enabled."""
+
+    policy_id: str
+    """Empty for a new policy."""
+    name: str
+    can_save: bool
+    is_saving: bool
+    invalid_reason: str
+    """Why actions that need a valid text are disabled; empty if the text is valid."""
+    problem_line: int
+    """Line of the first problem; 0 without a problem."""
+    problems: int
+    """Number of problems or, without any, of warnings."""
+    counterexamples: int
+    is_checked: bool
+    """Whether there is an author check."""
+
+
+@about_record
+def _can_save(context: ActionContext, draft: Draft) -> str:
+    if draft.is_saving:
         return "save in progress"
-    if draft.get("unreadable"):
-        return str(draft["unreadable"])
-    return "" if draft.get("changed") else "no changes"
+    return draft.invalid_reason or ("" if draft.can_save else "no changes")
 
 
-def _readable(context: ActionContext) -> str:
-    return str(context.fields.get("unreadable") or "")
+@about_record
+def _is_valid(_: ActionContext, draft: Draft) -> str:
+    return draft.invalid_reason
 
 
-def _problems(context: ActionContext) -> str:
-    return "" if context.fields.get("problems") else "no problems"
+@about_record
+def _has_problems(_: ActionContext, draft: Draft) -> str:
+    return "" if draft.problems else "no problems"
 
 
-def _examples(context: ActionContext) -> str:
-    draft = context.fields
-    if draft.get("at_fault"):
-        return f"fix line {draft['at_fault']}"
-    if draft.get("examples"):
+@about_record
+def _has_counterexamples(_: ActionContext, draft: Draft) -> str:
+    if draft.problem_line:
+        return f"fix line {draft.problem_line}"
+    if draft.counterexamples:
         return ""
-    return "the draft is within your own permissions" if draft.get("checked") else "waiting for the author check"
+    return "the draft is within your own permissions" if draft.is_checked else "waiting for the author check"
 
 
-def _command(context: ActionContext) -> str:
-    draft = context.fields
-    if draft.get("id"):
-        return line("iam", "policy", "update", str(draft["id"]), "--document", "@FILE")
-    return line("iam", "policy", "create", "--name", str(draft.get("name") or "NAME"), "--document", "@FILE")
-
-
-def _simulate(context: ActionContext) -> str:
-    tried = context.fields.get("tried")
-    return line("iam", "simulate", "--document", "@FILE", *tried) if tried else ""
+def _save_line(context: ActionContext) -> str:
+    draft: Draft = context.record
+    if draft.policy_id:
+        return line("iam", "policy", "update", draft.policy_id, "--document", "@FILE")
+    return line("iam", "policy", "create", "--name", draft.name or "NAME", "--document", "@FILE")
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -58,8 +71,8 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_save",
         keys=("ctrl+s", "s"),
         footer_label="save",
-        guard=_unsaved,
-        command=_command,
+        guard=_can_save,
+        command=_save_line,
         help="Shows the changes in text and in effect first",
         opens_dialog=True,
         writes=True,
@@ -70,7 +83,6 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_view",
         keys=("f6", "v"),
         footer_label="view",
-        command=_simulate,
         help="Rules, coverage, author check, problems; on a narrow screen also text and request",
     ),
     Action(
@@ -95,7 +107,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_problem",
         keys=("f8", "n"),
         footer_label="problem",
-        guard=_problems,
+        guard=_has_problems,
         help="Go to the next line with a problem",
     ),
     Action(
@@ -104,8 +116,8 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_narrow",
         keys=("f9", "w"),
         footer_label="narrow",
-        guard=_examples,
-        command=lambda s: line("iam", "policy", "check", "--document", "@FILE"),
+        guard=_has_counterexamples,
+        command=lambda _: line("iam", "policy", "check", "--document", "@FILE"),
         help="Remove permissions that you cannot grant, by the selected counterexample; can be undone",
         opens_dialog=True,
     ),
@@ -114,7 +126,7 @@ ACTIONS: tuple[Action, ...] = (
         "Test the counterexample",
         handler="tui.iam.editor.action_handlers:do_example",
         keys=("f5", "t"),
-        guard=_examples,
+        guard=_has_counterexamples,
         help="Set the request to the selected counterexample; press again to restore your request",
     ),
     Action(
@@ -123,7 +135,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_external",
         keys=("f4", "e"),
         footer_label="$EDITOR",
-        guard=lambda s: "not available in a browser" if s.browser else "",
+        guard=lambda context: "not available in a browser" if context.browser else "",
         help="Edit the text in your own editor",
     ),
     Action(
@@ -146,7 +158,7 @@ ACTIONS: tuple[Action, ...] = (
         "Gained and lost",
         handler="tui.iam.editor.action_handlers:do_changes",
         keys=("c",),
-        guard=_readable,
+        guard=_is_valid,
         help="Operations that the draft adds and removes",
     ),
     Action(

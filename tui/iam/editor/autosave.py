@@ -9,6 +9,7 @@ from typing import NamedTuple
 from client import times
 from client.api import policies
 from client.errors import FrostError
+from client.models.iam import Policy
 from client.tables.columns import time_text
 from client.transport.call import Ask
 from tui.iam.editor.document import Document
@@ -149,7 +150,7 @@ async def _rebase(document: Document, ask: Ask, tenant_id: str, number: int) -> 
         stored = await ask(policies.version(tenant_id, document.id, number))
     except FrostError as error:
         return f"Version {number}, the base of the draft, cannot be read: {error.message}"
-    version = stored.wire()
-    members = {name: version[name] for name in ("name", "description", "document", "version")}
-    document.rebase({**(document.policy or {}), **members})
+    if document.policy is not None:
+        members = {"name": stored.name, "description": stored.description, "version": stored.version}
+        document.rebase(Policy.model_validate({**document.policy.wire(), **members, "document": stored.document}))
     return f"The draft is based on version {number}; the latest is {newest}"

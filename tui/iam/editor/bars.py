@@ -1,8 +1,8 @@
 """The lines around the text of the editor: title, tabs, and the verdict on the draft."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from textual import events
 from textual.content import Content
@@ -11,9 +11,10 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from client.errors import Exit
+from client.models.analysis import AuthorCheck
 from client.text import cut, safe, width
 from client.texts.effects import changes
-from tui.iam.editor.evaluation import Evaluation, place, problem_text, verdict_reason
+from tui.iam.editor.evaluation import Evaluation, example_count, place, problem_text, verdict_reason
 
 MIN_NAME_CELLS = 12
 """Minimum width of the policy's name and version."""
@@ -163,16 +164,16 @@ class Verdict(Widget):
         verdict = evaluation.verdict
         if verdict is None:
             head = Content.styled("○ NOT EVALUATED", "bold $text-muted")
-        elif verdict.get("decision") == "allowed":
+        elif verdict.allowed:
             head = Content.styled("✓ ALLOWED", "bold " + ("$text-disabled" if dim else "$text-success"))
         else:
             head = Content.styled("× DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
         head = Content.styled("Request ", "$text-muted") + head
-        if verdict is not None and verdict.get("asAuthor"):
+        if verdict is not None and verdict.as_author:
             head += Content.styled("  with author limit", "$text-disabled" if dim else "$text-muted")
         if self.small and not dim:
             parts = [head, side] if (side := self._short_author()) else [head]
-            if evaluation.check is not None and evaluation.check.get("answer") != "within":
+            if evaluation.check is not None and evaluation.check.answer != "within":
                 parts.reverse()  # a save will be refused, also if the request is allowed
             line = Content("  ").join(parts)
             return line if line.cell_length <= cells else parts[0]
@@ -193,7 +194,7 @@ class Verdict(Widget):
         if evaluation.verdict is None:
             return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)
         reason = verdict_reason(evaluation.verdict)
-        if evaluation.verdict.get("someTarget") and evaluation.verdict.get("decision") == "denied":
+        if evaluation.verdict.some_target and not evaluation.verdict.allowed:
             reason = f"some targets would be allowed; {reason}"
         return _wrap(reason, "$foreground", cells, room)
 
@@ -201,9 +202,7 @@ class Verdict(Widget):
         check = self.evaluation.check
         if check is None or self.evaluation.stale_reason:
             return Content("")
-        sign, tone, answer_text = AUTHOR_ANSWERS.get(
-            str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
-        )
+        sign, tone, answer_text = _author_answer(check)
         return Content.styled(f"Author {sign} {answer_text.partition(':')[0]}", tone)
 
     def author(self, cells: int) -> Content:
@@ -212,25 +211,21 @@ class Verdict(Widget):
             return Content.styled("Author check: outdated", "$text-muted")
         if check is None:
             return Content.styled("Author check: waiting", "$text-muted")
-        sign, tone, answer_text = AUTHOR_ANSWERS.get(
-            str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
-        )
-        count = len(check.get("counterexamples") or ())
-        examples = f" ({count} example{'s' if count != 1 else ''})" if count else ""
+        sign, tone, answer_text = _author_answer(check)
+        examples = f" ({count})" if (count := example_count(check)) else ""
         return Content.styled(cut(f"Author {sign} {answer_text}{examples}", cells), tone)
 
     def change(self, cells: int) -> Content:
         """Return the allowed operations and their changes, or only the changes if both do not fit."""
-        covered = self.evaluation.any_target
-        if not covered or self.evaluation.stale_reason:
+        coverage, any_target = self.evaluation.coverage, self.evaluation.any_target
+        if coverage is None or any_target is None or self.evaluation.stale_reason:
             return Content("")
-        total = (self.evaluation.coverage or {}).get("total", 0)
-        allowed = f"allows {covered.get('effective', 0)} of {total} operations"
-        if covered.get("conditional"):
-            allowed += f", {covered['conditional']} under conditions"
-        if "gained" not in covered:
+        allowed = f"allows {any_target.effective} of {coverage.total} operations"
+        if any_target.conditional:
+            allowed += f", {any_target.conditional} under conditions"
+        if any_target.gained is None:
             return Content.styled(cut(allowed, cells), "$text-muted")
-        changed_operations = changes(covered)
+        changed_operations = changes(any_target.wire())
         signed = [
             f"{sign}{len(side)}"
             for sign, side in (("+", changed_operations.gained), ("−", changed_operations.lost))
@@ -254,10 +249,9 @@ def _wrap(text: str, tone: str, cells: int, room: int) -> list[Content]:
     return [Content.styled(line, tone) for line in lines]
 
 
-def counted(check: Mapping[str, Any]) -> str:
-    """Return `: 3 counterexamples`; empty without counterexamples."""
-    count = len(check.get("counterexamples") or ())
-    return f": {count} counterexample{'s' if count != 1 else ''}" if count else ""
+def _author_answer(check: AuthorCheck) -> tuple[str, str, str]:
+    """Return the sign, the tone and the text of an author check. An answer unknown to this version is shown as sent."""
+    return AUTHOR_ANSWERS.get(check.answer, ("?", "$text-warning", check.answer))
 
 
 def _error_text(evaluation: Evaluation) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from client.texts.effects import counted
 from tui.iam.editor import request
 from tui.iam.editor.json_scanner import CursorContext, Span, cursor_context
 
@@ -75,33 +76,35 @@ class Catalogue:
     def operations(self, typed: str, *, patterns: bool) -> list[Choice]:
         """Return completions for the next part of an operation; with `patterns` also `*`."""
         parts = typed.split(":")
-        done, last = parts[:-1], parts[-1]
+        earlier, last = parts[:-1], parts[-1]
         candidates: list[Choice] = []
-        if not done:
+        if not earlier:
             stars = [Choice("*", "everything"), Choice("*:", "in every service", more=True)] if patterns else []
             candidates = [
                 *(
-                    Choice(f"{service}:", _count(sum(map(len, kinds.values()))), more=True)
+                    Choice(f"{service}:", counted(sum(map(len, kinds.values())), "operation"), more=True)
                     for service, kinds in self.tree.items()
                 ),
                 *stars,
             ]
-        elif len(done) == 1:
-            service = done[0]
+        elif len(earlier) == 1:
+            service = earlier[0]
             kinds = self._kinds(service)
-            candidates = [Choice(f"{service}:{kind}:", _count(len(acts)), more=True) for kind, acts in kinds.items()]
+            candidates = [
+                Choice(f"{service}:{kind}:", counted(len(acts), "operation"), more=True) for kind, acts in kinds.items()
+            ]
             if patterns:
                 whole = Choice(f"{service}:*", f"all of {service}") if service != "*" else None
                 candidates += [*([whole] if whole else []), Choice(f"{service}:*:", "every resource", more=True)]
-        elif len(done) == 2:
-            before = ":".join(done)
-            acts = self._actions(*done)
+        elif len(earlier) == 2:
+            before = ":".join(earlier)
+            acts = self._actions(*earlier)
             candidates = [Choice(f"{before}:{action}", level) for action, level in acts.items()]
             if patterns:
-                candidates.append(Choice(f"{before}:*", _count(len(acts))))
-        begun = [choice for choice in candidates if choice.text.startswith(typed)]
-        if begun or len(last) < 2:
-            return begun
+                candidates.append(Choice(f"{before}:*", counted(len(acts), "operation")))
+        choices = [choice for choice in candidates if choice.text.startswith(typed)]
+        if choices or len(last) < 2:
+            return choices
         # Without a match of the prefix, match any part of a name.
         return [Choice(name) for name in self.names if typed in name][:MOST]
 
@@ -141,10 +144,6 @@ class Catalogue:
                 candidates += [Choice(f"{before}:{kind}/", "one resource by id", more=True) for kind in kinds]
                 candidates.append(Choice(f"{before}:*", "every type"))
         return [choice for choice in candidates if choice.text.startswith(typed)]
-
-
-def _count(number: int) -> str:
-    return f"{number} operation{'s' if number != 1 else ''}"
 
 
 def in_text(text: str, at: int, catalogue: Catalogue) -> Offer | None:

@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 from client.api import analysis
 from client.errors import FrostError
+from client.models.analysis import Counterexample
+from client.models.iam import Access, Grant, GrantConstraint
 from client.policy.model import parse_cidr_block
-from client.texts.effects import counted
 from client.transport.call import Ask
 from tui.iam.editor import document, json_scanner
+from tui.iam.editor.evaluation import example_count
 from tui.iam.editor.request import field_values, matches, parse_values
 
 Rule = Mapping[str, Any]
-Example = Mapping[str, Any]
-Permissions = Mapping[str, Sequence[Mapping[str, Any]]]
-"""The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
+"""A rule of the document, as JSON."""
+Permissions = Mapping[str, Sequence[Grant]]
+"""The author's permissions: operation -> grants that allow it, each with its targets and constraints."""
 
 
 MAX_RULES = 20
@@ -36,7 +38,7 @@ class Fix(NamedTuple):
 
 
 async def verified_fixes(
-    ask: Ask, tenant_id: str, text: str, example: Example, names: Sequence[str], person: str
+    ask: Ask, tenant_id: str, text: str, example: Counterexample, names: Sequence[str], person: str
 ) -> list[Fix]:
     """Return the changes that remove a counterexample, each verified by the platform.
 
@@ -46,7 +48,7 @@ async def verified_fixes(
     """
     permissions: Permissions = {}
     if person:
-        permissions = permissions_of((await ask(analysis.access(tenant_id, "user", person))).wire())
+        permissions = permissions_of(await ask(analysis.access(tenant_id, "user", person)))
     candidates = await asyncio.to_thread(lambda: list(candidate_fixes(text, example, names, permissions)))
     fixes = []
     for candidate in candidates:
@@ -61,22 +63,21 @@ async def verified_fixes(
     return fixes
 
 
-async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: Sequence[str]) -> Fix | None:
+async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Counterexample, names: Sequence[str]) -> Fix | None:
     """Extend a fix until the document denies the example, and add the result of the author check.
 
     Return None if the example is still allowed, or if no rule would remain.
     """
-    operation, target = str(example["operation"]), str(example["target"])
-    trial = parse_values(field_values(operation, target, example.get("facts") or {}))
-    if not example.get("future"):
+    operation = example.operation
+    trial = parse_values(field_values(operation, example.target, example.facts))
+    if not example.future:
         for _ in range(MAX_RULES):
             text = fix.text
             verdict = await ask(analysis.simulate(tenant_id, text, operation, trial.target, trial.facts))
-            if (other_rule := verdict["decidingRule"]) is None or verdict["decision"] == "denied":
+            if verdict.deciding_rule is None or not verdict.allowed:
                 break
             # Another rule allows the operation too.
-            index = int(other_rule["index"])
-            shorter = await asyncio.to_thread(exclude_operation, text, index, operation, names)
+            shorter = await asyncio.to_thread(exclude_operation, text, verdict.deciding_rule.index, operation, names)
             if shorter is None:
                 return None
             fix = fix._replace(text=shorter)
@@ -84,23 +85,24 @@ async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: S
             return None
     text = fix.text
     check = await ask(analysis.check(tenant_id, text))
-    count = len(check.get("counterexamples") or ())
-    if check["answer"] == "within":
+    if check.answer == "within":
         result = "The draft is then within your permissions"
-    elif not count:
-        result = "The author check is then still undecided"
+    elif count := example_count(check):
+        result = f"{count} left to fix"
     else:
-        result = f"{counted(count, 'counterexample', 'counterexamples')} left to fix"
+        result = "The author check is then still undecided"
     return fix._replace(note=f"{fix.note}. {result}")
 
 
-def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:
+def candidate_fixes(
+    text: str, example: Counterexample, names: Sequence[str], permissions: Permissions
+) -> Iterator[Fix]:
     """Yield the changes for a counterexample, the smallest first. `text` must be a valid document."""
-    index, operation = int(example["ruleIndex"]), str(example["operation"])
+    index, operation = example.rule_index, example.operation
     rules = json.loads(text)["rules"]
     rule = rules[index]
     grants = permissions.get(operation, ())
-    if not example.get("future"):
+    if not example.future:
         for limited in _limited_rules(rule, operation, grants, names, permissions):
             remaining = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
@@ -138,13 +140,9 @@ def exclude_operation(text: str, index: int, operation: str, names: Sequence[str
     return _replace_rules(text, index, [shorter] if shorter else [])
 
 
-def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def permissions_of(access: Access) -> Permissions:
     """Return a person's permissions from the result of `iam/access`, without denied operations."""
-    return {
-        str(operation["operation"]): list(operation.get("by") or ())
-        for operation in access.get("operations") or ()
-        if operation.get("access") != "denied"
-    }
+    return {operation.operation: operation.by for operation in access.operations if operation.access != "denied"}
 
 
 def _exclusion_title(operation: str, index: int, shorter: Rule | None) -> str:
@@ -183,7 +181,7 @@ def patterns_without(pattern: str, operation: str, names: Sequence[str]) -> list
 
 
 def _only(rule: Rule, is_allowed: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
-    """Return the rule with only the catalogue operations that satisfy `wanted`, in few patterns; None without any."""
+    """Return the rule with only the allowed operations of the catalogue, in few patterns; None without any."""
     patterns: list[str] = []
     for pattern in rule["operations"]:
         patterns += _part(_three_parts(pattern), is_allowed, names, 0)
@@ -227,15 +225,15 @@ def _shorten(parts: Sequence[str]) -> str:
 
 
 def _limited_rules(
-    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], permissions: Permissions
+    rule: Rule, operation: str, grants: Sequence[Grant], names: Sequence[str], permissions: Permissions
 ) -> Iterator[Rule]:
     """Yield at most one rule: limited to the targets and constraints of a grant of the author.
 
     It includes all operations of the rule if the author has them with the same limits, otherwise `operation` only.
     """
     for grant in grants:
-        limits = list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
-        if limits == (["*"], []):
+        limits = _limits(grant)
+        if limits == (("*",), ()):
             continue
         operations = [name for named in _operations_by_pattern(rule, names).values() for name in named]
         same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in operations)
@@ -245,18 +243,19 @@ def _limited_rules(
             return
 
 
-def _limits(grant: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-    return list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
+def _limits(grant: Grant) -> tuple[tuple[str, ...], tuple[GrantConstraint, ...]]:
+    """Return the targets and constraints of a grant; a scope or a role has none."""
+    return grant.targets or ("*",), grant.constraints
 
 
-def _limit(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, Any]]) -> Rule | None:
+def _limit(rule: Rule, targets: Sequence[str], constraints: Iterable[GrantConstraint]) -> Rule | None:
     """Return the rule with further limits; None if targets or values of a constraint conflict."""
-    own = list(rule["targets"])
-    if targets != ["*"] and own != ["*"] and own != targets:
+    own, others = list(rule["targets"]), list(targets)
+    if others != ["*"] and own != ["*"] and own != others:
         return None
     merged = {operator: dict(keys) for operator, keys in (rule.get("constraints") or {}).items()}
     for constraint in constraints:
-        operator, key, values = str(constraint["operator"]), str(constraint["key"]), list(constraint["values"])
+        operator, key, values = constraint.operator, constraint.key, list(constraint.values)
         if operator == "ipInRange":
             # Blocks are alternatives: of two lists, only the blocks that are within both remain.
             blocks = common_blocks(merged.get(operator, {}).get(key, values), values)
@@ -265,7 +264,7 @@ def _limit(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, An
             merged.setdefault(operator, {})[key] = blocks
         elif merged.setdefault(operator, {}).setdefault(key, values[0]) != values[0]:
             return None
-    limited = {**rule, "targets": own if targets == ["*"] else targets}
+    limited = {**rule, "targets": own if others == ["*"] else others}
     if merged:
         limited["constraints"] = merged
     return limited

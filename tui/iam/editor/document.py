@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from client.tables.columns import Record
 from client.transport.call import new_idempotency_key
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _scalar(value: Any) -> str:
 class Document:
     """The policy in the editor: the stored version, the edited text, name and description. Independent of widgets."""
 
-    policy: Record | None
+    policy: "Policy | None"
     """The stored version that the text is based on and compared with; None for a new policy."""
     name: str = ""
     description: str = ""
@@ -101,7 +100,7 @@ class Document:
     """The policy as last saved; None if it was not saved."""
 
     @classmethod
-    def of(cls, policy: Record | None, name: str = "", text: str = "") -> "Document":
+    def of(cls, policy: "Policy | None", name: str = "", text: str = "") -> "Document":
         """Create the document of a stored policy, or of a new one with a name and a text."""
         if policy is None:
             return cls(None, name, "", text, text)
@@ -110,26 +109,26 @@ class Document:
         document.text = document.base
         return document
 
-    def rebase(self, policy: Record) -> None:
+    def rebase(self, policy: "Policy") -> None:
         """Set the stored version that the text is based on. The edited text does not change."""
         self.policy = policy
-        self.name, self.description = str(policy.get("name", "")), str(policy.get("description", ""))
-        self.base = text_of(policy.get("document") or {})
+        self.name, self.description = policy.name, policy.description
+        self.base = text_of(policy.document)
 
     def set_saved(self, policy: "Policy", text: str) -> None:
         """Base the document on the policy that was saved with a text."""
-        self.rebase(policy.wire())
+        self.rebase(policy)
         self.base, self.saved = text, policy
 
     @property
     def id(self) -> str:
         """Id of the policy; "" if new."""
-        return str(self.policy["id"]) if self.policy is not None else ""
+        return self.policy.id if self.policy is not None else ""
 
     @property
     def version(self) -> int:
         """The version that the text is based on; 0 if new."""
-        return int(self.policy.get("version") or 0) if self.policy is not None else 0
+        return self.policy.version if self.policy is not None else 0
 
     @property
     def is_changed(self) -> bool:

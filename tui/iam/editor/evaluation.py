@@ -8,11 +8,22 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol, TypeAlias
 
 from client.api import analysis
 from client.errors import Exit, FrostError
+from client.models.analysis import (
+    AuthorCheck,
+    Counterexample,
+    CoverageMap,
+    DecidingRule,
+    DocumentProblem,
+    ErrorDetails,
+    Simulation,
+    TargetCoverage,
+)
 from client.text import safe
+from client.texts.effects import counted
 from client.transport.call import Ask
 from tui.iam.editor import json_scanner
 from tui.iam.editor.request import Request
@@ -23,11 +34,8 @@ MAX_DOCUMENT_BYTES = 256 * 1024
 """Maximum size of a document. Larger documents are not sent for evaluation."""
 
 
-class Result(NamedTuple):
-    """A result of an evaluation. Kinds: verdict, coverage, check, problems, failure."""
-
-    kind: str
-    content: Any
+Result: TypeAlias = Simulation | CoverageMap | AuthorCheck | tuple[DocumentProblem, ...] | FrostError
+"""A result of an evaluation: the verdict, the coverage, the author check, the problems of the text, or an error."""
 
 
 class Spawn(Protocol):
@@ -88,7 +96,7 @@ class Evaluator:
         size = len(text.encode(errors="replace"))
         if size > MAX_DOCUMENT_BYTES:
             reason = f"{size:,} bytes are too large: a policy document has at most {MAX_DOCUMENT_BYTES:,}"
-            self._publish(Result("problems", [{"path": "$", "line": 1, "column": 1, "reason": reason}]))
+            self._publish((DocumentProblem(path="$", reason=reason),))
             return
         if request.operation and not await self._simulate(generation, text, request):
             return
@@ -99,7 +107,7 @@ class Evaluator:
 
     async def _simulate(self, generation: int, text: str, request: Request) -> bool:
         """Request the verdict. Return whether coverage and author check can succeed."""
-        begun = time.monotonic()
+        start = time.monotonic()
         tenant, facts = self.tenant_id, request.facts
         try:
             verdict = await self._ask(
@@ -107,11 +115,11 @@ class Evaluator:
             )
         except FrostError as error:
             if generation == self.generation:
-                self._publish(Result("failure", error))
+                self._publish(error)
             return error.code != "INVALID_POLICY_DOCUMENT" and bool(error.status)
-        self.last_seconds = time.monotonic() - begun
+        self.last_seconds = time.monotonic() - start
         if generation == self.generation:
-            self._publish(Result("verdict", verdict))
+            self._publish(verdict)
         return True
 
     async def _analyse(self, text_generation: int, text: str) -> None:
@@ -125,25 +133,24 @@ class Evaluator:
                 analysis.coverage(self.tenant_id, text, facts={"currentTime": None}, compare=compare)
             )
         except FrostError as error:
-            self._publish_analysis(text_generation, "failure", error)
+            self._publish_analysis(text_generation, error)
         else:
-            self._publish_analysis(text_generation, "coverage", coverage)
+            self._publish_analysis(text_generation, coverage)
 
     async def _check(self, text_generation: int, text: str) -> None:
         try:
             check = await self._ask(analysis.check(self.tenant_id, text))
         except FrostError as error:
-            self._publish_analysis(text_generation, "failure", error)
+            self._publish_analysis(text_generation, error)
         else:
-            self._publish_analysis(text_generation, "check", check)
+            self._publish_analysis(text_generation, check)
 
-    def _publish_analysis(self, text_generation: int, kind: str, content: Any) -> None:
+    def _publish_analysis(self, text_generation: int, result: CoverageMap | AuthorCheck | FrostError) -> None:
         if text_generation == self._text_generation:
-            self._analysis_due = self._analysis_due or kind == "failure"
-            self._publish(Result(kind, content))
+            self._analysis_due = self._analysis_due or isinstance(result, FrostError)
+            self._publish(result)
 
 
-Problem = Mapping[str, Any]
 REASONS = {
     "no_match": "no rule matches",
     "explicit_deny": "denied by",
@@ -156,10 +163,10 @@ REASONS = {
 class Evaluation:
     """The latest result of each kind."""
 
-    verdict: Mapping[str, Any] | None = None
-    coverage: Mapping[str, Any] | None = None
-    check: Mapping[str, Any] | None = None
-    problems: Sequence[Problem] = ()
+    verdict: Simulation | None = None
+    coverage: CoverageMap | None = None
+    check: AuthorCheck | None = None
+    problems: Sequence[DocumentProblem] = ()
     """Why the newest text is invalid; empty if it is valid or not yet evaluated."""
     problem_index: int = 0
     """Index of the problem at the cursor; 0 without one."""
@@ -174,37 +181,44 @@ class Evaluation:
     platform_stopped: bool = False
     """Whether the platform was stopped intentionally."""
     current: frozenset[str] = frozenset()
-    """Kinds whose result is for the newest text and request."""
+    """Kinds whose result is for the newest text and request: verdict, coverage, check."""
     overdue: bool = False
     """Whether the newest evaluation takes long."""
 
     def with_result(self, result: Result, *, platform_stopped: bool = False) -> "Evaluation":
         """Return the evaluation with a result for the newest text and request."""
-        kind, content = result
-        if kind == "problems":
-            evaluation = self._with_problems(content)
-        elif kind == "failure":
-            evaluation = self._with_failure(content)
-        else:
-            evaluation = replace(self, problems=(), error=None, current=self.current | {kind}, **{kind: content})
-            if kind == "verdict":
-                evaluation = replace(evaluation, request_problem="", verdict_request=self.request)
+        match result:
+            case FrostError():
+                evaluation = self._with_failure(result)
+            case Simulation():
+                evaluation = replace(
+                    self._valid("verdict"), verdict=result, request_problem="", verdict_request=self.request
+                )
+            case CoverageMap():
+                evaluation = replace(self._valid("coverage"), coverage=result)
+            case AuthorCheck():
+                evaluation = replace(self._valid("check"), check=result)
+            case _:
+                evaluation = self._with_problems(result)
         return replace(evaluation, platform_stopped=platform_stopped, overdue=False)
 
+    def _valid(self, kind: str) -> "Evaluation":
+        """Return the evaluation of a valid text, with a current result of a kind."""
+        return replace(self, problems=(), error=None, current=self.current | {kind})
+
     def _with_failure(self, error: FrostError) -> "Evaluation":
-        problems = (error.details or {}).get("problems")
-        if error.code == "INVALID_POLICY_DOCUMENT" and problems:
-            return self._with_problems(problems)
+        details = ErrorDetails.read(error.details)
+        if error.code == "INVALID_POLICY_DOCUMENT" and details.problems:
+            return self._with_problems(details.problems)
         if (
             error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN)
             or error.status in (0, 403, 429)
             or error.status >= 500
         ):
             return replace(self, error=error)
-        suggestions = (error.details or {}).get("suggestions") or ()
-        return self.with_request_problem(error.message + did_you_mean(suggestions))
+        return self.with_request_problem(error.message + did_you_mean(details.suggestions))
 
-    def _with_problems(self, problems: Sequence[Problem]) -> "Evaluation":
+    def _with_problems(self, problems: Sequence[DocumentProblem]) -> "Evaluation":
         return replace(self, problems=problems, error=None, problem_index=0, current=frozenset())
 
     def with_request_problem(self, problem: str) -> "Evaluation":
@@ -215,8 +229,8 @@ class Evaluation:
         """Return the evaluation with the problem at a cursor position, zero-based."""
         if not self.problems:
             return self if not self.problem_index else replace(self, problem_index=0)
-        in_line = [at for at, one in enumerate(self.problems) if int(one.get("line", 1)) == line + 1]
-        before = [at for at in in_line if int(self.problems[at].get("column", 1)) <= column + 1]
+        in_line = [at for at, problem in enumerate(self.problems) if problem.line == line + 1]
+        before = [at for at in in_line if self.problems[at].column <= column + 1]
         index = before[-1] if before else in_line[0] if in_line else 0
         return self if index == self.problem_index else replace(self, problem_index=index)
 
@@ -234,89 +248,92 @@ class Evaluation:
         return "for the last response" if self.error is not None else ""
 
     @property
-    def warnings(self) -> Sequence[Problem]:
+    def warnings(self) -> Sequence[DocumentProblem]:
         """Valid parts of the document that are probably unintended."""
-        for content in (self.check, self.coverage, self.verdict):
-            if content is not None:
-                return content.get("warnings") or ()
-        return ()
+        return next(
+            (result.warnings for result in (self.check, self.coverage, self.verdict) if result is not None),
+            (),
+        )
 
     @property
-    def counterexamples(self) -> Sequence[Mapping[str, Any]]:
+    def counterexamples(self) -> Sequence[Counterexample]:
         """The counterexamples of the author check."""
-        return (self.check or {}).get("counterexamples") or ()
+        return self.check.counterexamples if self.check is not None else ()
 
     @property
-    def any_target(self) -> Mapping[str, Any]:
-        """The coverage of any target for any request; empty before the first result."""
-        targets: Sequence[Mapping[str, Any]] = (self.coverage or {}).get("targets") or ({},)
-        return targets[0]
+    def any_target(self) -> TargetCoverage | None:
+        """The coverage of any target for any request; None before the first result."""
+        return self.coverage.targets[0] if self.coverage is not None and self.coverage.targets else None
 
     @property
     def deciding_rule(self) -> tuple[int, str] | None:
         """Index and access of the deciding rule; None if there is none."""
-        if self.verdict is None or not self.verdict.get("decidingRule"):
+        if self.verdict is None or self.verdict.deciding_rule is None:
             return None
-        return int(self.verdict["decidingRule"]["index"]), (
-            "allow" if self.verdict.get("decision") == "allowed" else "deny"
-        )
+        return self.verdict.deciding_rule.index, "allow" if self.verdict.allowed else "deny"
 
 
-def did_you_mean(suggestions: Iterable[object]) -> str:
+def did_you_mean(suggestions: Iterable[str]) -> str:
     """Return `; did you mean a or b?`; empty without suggestions."""
-    names = " or ".join(map(str, suggestions))
+    names = " or ".join(suggestions)
     return f"; did you mean {names}?" if names else ""
 
 
-def rule_name(rule: Mapping[str, Any]) -> str:
+def example_count(check: AuthorCheck) -> str:
+    """Return the number of counterexamples, such as `3 examples`; empty without counterexamples."""
+    return counted(len(check.counterexamples), "example") if check.counterexamples else ""
+
+
+def rule_name(rule: DecidingRule) -> str:
     """Return a label such as `rule 2 office-only`. Numbers start at 1."""
-    name = str(rule.get("name", ""))
-    return f"rule {int(rule.get('index', 0)) + 1}" + (f" {name}" if name else "")
+    return f"rule {rule.index + 1}" + (f" {rule.name}" if rule.name else "")
 
 
-def verdict_reason(verdict: Mapping[str, Any]) -> str:
+def example_rule(example: Counterexample) -> str:
+    """Return the label of the rule that allows a counterexample."""
+    return rule_name(DecidingRule(index=example.rule_index, name=example.rule_name))
+
+
+def verdict_reason(verdict: Simulation) -> str:
     """Return the reason of a verdict."""
-    if because := verdict.get("because"):
-        return safe(because)
-    reason = str(verdict.get("reason", ""))
-    rule = verdict.get("decidingRule")
-    if rule and reason in ("allowed", "explicit_deny"):
+    if verdict.because:
+        return safe(verdict.because)
+    reason, rule, nearest = verdict.reason, verdict.deciding_rule, verdict.nearest_rule
+    if rule is not None and reason in ("allowed", "explicit_deny"):
         text = f"{REASONS[reason]} {rule_name(rule)}"
-        if reason == "explicit_deny" and verdict.get("missing"):
+        if reason == "explicit_deny" and verdict.missing:
             text += f", because {_missing(verdict)} unknown"
         return text
     text = REASONS.get(reason, reason.replace("_", " "))
-    nearest = verdict.get("nearestRule")
-    if reason == "unknown_context" and verdict.get("missing"):
+    if reason == "unknown_context" and verdict.missing:
         text = f"{_missing(verdict)} unknown"
-    if nearest:
-        text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.get('failed'))}"
+    if nearest is not None:
+        text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.failed or '')}"
     return text
 
 
-def _missing(verdict: Mapping[str, Any]) -> str:
-    keys = [str(one.get("key", "")) for one in verdict["missing"]]
+def _missing(verdict: Simulation) -> str:
+    keys = [fact.key for fact in verdict.missing]
     return ", ".join(keys) + (" is" if len(keys) == 1 else " are")
 
 
-def mismatch(part: object) -> str:
+def mismatch(part: str) -> str:
     """Describe the part of the nearest rule that failed."""
-    text = str(part or "")
     return {
         "operations": "its operations do not match",
         "targets": "its targets do not match",
         "author": "you do not have this permission",
-    }.get(text, f"{text} is not satisfied" if text else "")
+    }.get(part, f"{part} is not satisfied" if part else "")
 
 
-def place(problem: Problem) -> str:
+def place(problem: DocumentProblem) -> str:
     """Return the position of a problem, such as `line 4, column 12`."""
-    return f"line {problem.get('line', 1)}, column {problem.get('column', 1)}"
+    return f"line {problem.line}, column {problem.column}"
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: DocumentProblem) -> str:
     """Return the reason of a problem, with suggestions."""
-    return str(problem.get("reason", "")) + did_you_mean(problem.get("suggestions") or ())
+    return problem.reason + did_you_mean(problem.suggestions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,17 +367,17 @@ def marks_of(evaluation: Evaluation, text: str) -> Marks:
     return Marks(kinds, marks.spans, signs)
 
 
-def problem_marks(problems: Iterable[Mapping[str, Any]], lines: Sequence[str], kind: str = "problem") -> Marks:
+def problem_marks(problems: Iterable[DocumentProblem], lines: Sequence[str], kind: str = "problem") -> Marks:
     """Return the marks of problems, whose lines and columns start at 1."""
     kinds: dict[int, str] = {}
     spans: dict[int, tuple[int, int]] = {}
     signs: dict[int, str] = {}
     for problem in problems:
-        row = min(max(int(problem.get("line", 1)) - 1, 0), max(0, len(lines) - 1))
+        row = min(max(problem.line - 1, 0), max(0, len(lines) - 1))
         if row in kinds:
             continue
         kinds[row], signs[row] = kind, "!"
-        column = max(int(problem.get("column", 1)) - 1, 0)
+        column = max(problem.column - 1, 0)
         text = lines[row] if row < len(lines) else ""
         end = next((end for start, end, _ in json_scanner.tokens(text) if start <= column < end), column + 1)
         if column < len(text):

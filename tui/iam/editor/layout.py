@@ -170,20 +170,20 @@ class EditorLayout(LaysOutOnce, Screen["Policy | None"]):
     def action_context(self) -> ActionContext:
         """Return the state that determines which actions are enabled."""
         document, evaluation = self.document, self.evaluation
-        record = {
-            "id": document.id,
-            "name": document.name,
-            "changed": document.can_save,
-            "unreadable": self._invalid_reason,
-            "at_fault": int(evaluation.problems[0].get("line", 1)) if evaluation.problems else 0,
-            "saving": self.status == save.SAVING,
-            "problems": len(evaluation.problems) or len(evaluation.warnings),
-            "examples": len(evaluation.counterexamples),
-            "checked": evaluation.check is not None,
-        }
+        draft = actions.Draft(
+            policy_id=document.id,
+            name=document.name,
+            can_save=document.can_save,
+            is_saving=self.status == save.SAVING,
+            invalid_reason=self._invalid_reason,
+            problem_line=evaluation.problems[0].line if evaluation.problems else 0,
+            problems=len(evaluation.problems) or len(evaluation.warnings),
+            counterexamples=len(evaluation.counterexamples),
+            is_checked=evaluation.check is not None,
+        )
         return ActionContext(
             screen=actions.EDITOR,
-            record=record,
+            record=draft,
             context_name=self.workspace.context,
             tenant=self.tenant_id,
             read_only=self.workspace.read_only,

@@ -1,7 +1,8 @@
 """Lists of the editor: lines that are rendered when visible, and completions in a popup while typing."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual import events
@@ -21,11 +22,20 @@ from tui.iam.editor.json_scanner import Lines
 from tui.iam.editor.text_pane import PolicyText
 
 
+@dataclass(frozen=True)
+class Ref:
+    """The subject of a line: a rule, a service, a counterexample, a problem or a warning, by its index or name."""
+
+    kind: str
+    index: int = 0
+    name: str = ""
+
+
 class Line(NamedTuple):
     """A line: its content, or a function that creates it when rendered. Only lines with a `ref` can be chosen."""
 
     content: Content | Callable[[], Content]
-    ref: Any = None
+    ref: Ref | None = None
 
 
 class LineList(ScrollView, can_focus=True):
@@ -56,14 +66,7 @@ class LineList(ScrollView, can_focus=True):
     class Chosen(Message):
         """Posted when a line is chosen with Enter or a click."""
 
-        def __init__(self, ref: Any) -> None:
-            super().__init__()
-            self.ref = ref
-
-    class Moved(Message):
-        """Posted when the cursor moves to another line."""
-
-        def __init__(self, ref: Any) -> None:
+        def __init__(self, ref: Ref) -> None:
             super().__init__()
             self.ref = ref
 
@@ -84,7 +87,7 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     @property
-    def ref(self) -> Any:
+    def ref(self) -> Ref | None:
         """The `ref` of the line under the cursor."""
         return self.lines[self.cursor].ref if 0 <= self.cursor < len(self.lines) else None
 
@@ -119,7 +122,6 @@ class LineList(ScrollView, can_focus=True):
         height = min((end if end is not None else len(self.lines)) - at, max(1, self.size.height))
         self.scroll_to_region(Region(0, at, 1, height), animate=False)
         self.refresh()
-        self.post_message(self.Moved(self.ref))
 
     def action_choose(self) -> None:
         if self.ref is not None:

@@ -2,27 +2,26 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from textual.content import Content
 from textual.reactive import reactive
 
+from client.models.analysis import Counterexample, DocumentProblem, SimulatedRule, TargetCoverage
 from client.text import cut, safe, width
 from client.texts.effects import changes
+from client.texts.refusals import facts_text
 from tui.iam.editor import request
-from tui.iam.editor.evaluation import Evaluation, place, rule_name
-from tui.iam.editor.lists import Line, LineList
+from tui.iam.editor.evaluation import Evaluation, example_rule, place
+from tui.iam.editor.lists import Line, LineList, Ref
 
 VIEWS = ("rules", "coverage", "author", "problems")
-SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}
-"""The kind of result that each view shows."""
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
 TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
 MAX_BAR_CELLS = 12
 MIN_BAR_CELLS = 3
-EMPTY = '""'
 PART_CELLS = 18
 """Cells before the text of a rule's part."""
 
@@ -58,23 +57,25 @@ class Panel(LineList):
             self.show(lines(self.view, self.evaluation, self._cells))
 
     @property
-    def counterexample(self) -> Mapping[str, Any] | None:
+    def counterexample(self) -> Counterexample | None:
         """The counterexample under the cursor of the author view, or the first; None without any."""
-        index = self.ref[1] if isinstance(self.ref, tuple) and self.ref[0] == "example" else 0
+        index = self.ref.index if self.ref is not None and self.ref.kind == "example" else 0
         examples = self.evaluation.counterexamples
         return examples[index] if index < len(examples) else None
 
 
 def _inputs(view: str, evaluation: Evaluation) -> tuple[object, ...]:
     """Return the inputs of the lines of a view."""
-    content = evaluation.warnings if view == "problems" else getattr(evaluation, SOURCE[view])
-    return evaluation.stale_reason, id(content), evaluation.problems if view == "problems" else ()
+    if view == "problems":
+        return evaluation.problems, id(evaluation.warnings)
+    result = {"rules": evaluation.verdict, "coverage": evaluation.coverage, "author": evaluation.check}[view]
+    return evaluation.stale_reason, id(result)
 
 
 def title(view: str, evaluation: Evaluation) -> str:
     """Return the title of a view, with its main result."""
     if view == "author":
-        answer = "" if evaluation.stale_reason else str((evaluation.check or {}).get("answer"))
+        answer = "" if evaluation.stale_reason or evaluation.check is None else evaluation.check.answer
         sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(answer, "")
         return "Author" + sign
     if view == "problems":
@@ -101,7 +102,7 @@ def _wrap(text: str, cells: int, tone: str = "$text-muted", indent: str = "") ->
         yield Line(Content.styled(indent + part, tone))
 
 
-def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Line:
+def _lazy(make: Callable[..., Content], *arguments: object, ref: Ref | None = None) -> Line:
     return Line(partial(make, *arguments), ref)
 
 
@@ -114,30 +115,27 @@ def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         yield from _wrap("Not evaluated yet: enter an operation in the request.", cells)
         return
     old = bool(evaluation.stale_reason)
-    deciding = verdict.get("decidingRule") or {}
-    nearest = verdict.get("nearestRule") or {}
-    for rule in verdict.get("rules", ()):
-        index = rule["index"]
-        role = "decides" if index == deciding.get("index") else "nearest" if index == nearest.get("index") else ""
-        yield _lazy(_rule, rule, role, old, ref=("rule", index))
-        if rule.get("operation") == "true" or role:
+    deciding = verdict.deciding_rule.index if verdict.deciding_rule is not None else None
+    nearest = verdict.nearest_rule.index if verdict.nearest_rule is not None else None
+    for rule in verdict.rules:
+        role = "decides" if rule.index == deciding else "nearest" if rule.index == nearest else ""
+        yield _lazy(_rule, rule, role, old, ref=Ref("rule", rule.index))
+        if rule.operation == "true" or role:
             yield from _parts(rule, old, cells)
-    if missing := verdict.get("missing"):
+    if verdict.missing:
         yield Line(Content(""))
         yield _plain("These could change the decision:")
-        for one in missing:
-            key = str(one.get("key"))
-            field = request.field_of(key)
-            yield _plain(f"  {key}  ({field.label})" if field is not None else f"  {key}")
+        for fact in verdict.missing:
+            field = request.field_of(fact.key)
+            yield _plain(f"  {fact.key}  ({field.label})" if field is not None else f"  {fact.key}")
 
 
-def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
-    access = str(rule.get("access", ""))
-    number = f"{int(rule['index']) + 1:>3} "
-    fires = bool(rule.get("fires"))
+def _rule(rule: SimulatedRule, role: str, old: bool) -> Content:
+    access, fires = rule.access, rule.fires
+    number = f"{rule.index + 1:>3} "
     tone = ("$text-success" if access == "allow" else "$text-error") if fires and not old else "$text-muted"
     sign = {("allow", True): "✓", ("deny", True): "×"}.get((access, fires), "·")
-    name = safe(rule.get("name") or "(no name)")
+    name = safe(rule.name or "(no name)")
     loud = "$text-muted" if old else "$text-accent"
     return Content.assemble(
         (number, "$text-muted"),
@@ -147,18 +145,17 @@ def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
     )
 
 
-def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
-    for label in ("operation", "target"):
-        yield _lazy(_part, label, str(rule.get(label)), old)
-    for one in rule.get("constraints") or ():
-        values = ", ".join(map(str, one.get("values") or ()))
-        constraint = safe(f"{one.get('operator')} {one.get('key')} {values}")
+def _parts(rule: SimulatedRule, old: bool, cells: int) -> Iterator[Line]:
+    yield _lazy(_part, "operation", rule.operation, old)
+    yield _lazy(_part, "target", rule.target, old)
+    for constraint in rule.constraints:
+        text = safe(f"{constraint.operator} {constraint.key} {', '.join(constraint.values)}")
         # Wrap long values. Names and times contain no spaces, so break them anywhere.
-        first, *rest = textwrap.wrap(constraint, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
-        yield _lazy(_part, first, str(one.get("result")), old)
-        yield from (_plain(" " * PART_CELLS + text) for text in rest)
-    if rule.get("withinAuthor") is not None:
-        yield _lazy(_part, "you have it", "true" if rule["withinAuthor"] else "false", old)
+        first, *rest = textwrap.wrap(text, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
+        yield _lazy(_part, first, constraint.result, old)
+        yield from (_plain(" " * PART_CELLS + part) for part in rest)
+    if rule.within_author is not None:
+        yield _lazy(_part, "your permission", "true" if rule.within_author else "false", old)
 
 
 def _part(text: str, truth: str, old: bool) -> Content:
@@ -198,26 +195,26 @@ class _Row(NamedTuple):
 
 
 def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
-    covered = evaluation.any_target
-    if not covered:
+    coverage = evaluation.any_target
+    if coverage is None:
         yield _plain("No result yet.")
         return
-    services = list(_services(covered))
+    services = list(_services(coverage))
     # Omit services without allowed or changed operations.
     rows = [
         service
         for service in services
         if service.effective or service.conditional or service.gained or service.lost or service.under
     ]
-    target = "any target" if covered.get("target") == "*" else covered.get("target")
+    target = "any target" if coverage.target == "*" else coverage.target
     yield from _wrap(f"On {target}, for any request. Enter names the operations.", cells)
     if legend := ", ".join(_legend(rows)):
         yield from _wrap(legend, cells)
-    name = max((width(safe(row.service)) for row in rows), default=0)
+    name_cells = max((width(safe(row.service)) for row in rows), default=0)
     longest = max((sum(width(text) for text, _ in row.tail) for row in rows), default=0)
-    bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name - 2 - longest))
-    for one in rows:
-        yield _lazy(_service, one, name, bar, bool(evaluation.stale_reason), ref=("service", one.service))
+    bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name_cells - 2 - longest))
+    for row in rows:
+        yield _lazy(_service, row, name_cells, bar, bool(evaluation.stale_reason), ref=Ref("service", name=row.service))
     if not rows:
         yield _plain("The draft allows no operations there.")
     rest = len(services) - len(rows)
@@ -244,24 +241,23 @@ def _legend(rows: Sequence[_Row]) -> Iterator[str]:
         yield f"{', '.join(changed)} since the stored version"
 
 
-def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
-    changed = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
-    for one in covered.get("services", ()):
-        service = str(one["service"])
-        numbers = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
-        yield _Row(service, *numbers, *(side[service] for side in changed))
+def _services(coverage: TargetCoverage) -> Iterator[_Row]:
+    changed = [Counter(operation.partition(":")[0] for operation in side) for side in changes(coverage.wire())]
+    for service in coverage.services:
+        numbers = (service.total, service.effective, service.conditional, service.denied)
+        yield _Row(service.service, *numbers, *(side[service.service] for side in changed))
 
 
-def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
-    filled, open_yet = _filled_cells(one.effective, one.total, bar), _filled_cells(one.conditional, one.total, bar)
-    open_yet = min(open_yet, bar - filled)
+def _service(row: _Row, name_cells: int, bar: int, old: bool) -> Content:
+    effective = _filled_cells(row.effective, row.total, bar)
+    conditional = min(_filled_cells(row.conditional, row.total, bar), bar - effective)
     tone = "$text-muted" if old else "$text-accent"
     return Content.assemble(
-        (f"{safe(one.service):<{name}}  ", "$foreground"),
-        ("━" * filled, tone),
-        ("╍" * open_yet, tone),
-        ("─" * (bar - filled - open_yet), "$text-disabled"),
-        *one.tail,
+        (f"{safe(row.service):<{name_cells}}  ", "$foreground"),
+        ("━" * effective, tone),
+        ("╍" * conditional, tone),
+        ("─" * (bar - effective - conditional), "$text-disabled"),
+        *row.tail,
     )
 
 
@@ -278,9 +274,9 @@ def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     if check is None:
         yield _plain("Waiting for the author check.")
         return
-    answer = str(check.get("answer"))
+    answer = check.answer
     if answer == "within" and evaluation.stale_reason:
-        yield from _wrap("It granted nothing beyond your permissions.", cells)
+        yield from _wrap("The draft granted nothing beyond your permissions.", cells)
         return
     if answer == "within":
         yield from _wrap("✓ The draft grants nothing beyond your permissions.", cells, "$text-success")
@@ -295,27 +291,15 @@ def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         yield from _wrap(f"× The draft {would} operations beyond your own permissions:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
-        yield _lazy(_example, example, ref=("example", at))
-        rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
-        context = _facts(example.get("facts") or {})
-        details = (f"on {example.get('target')}", f"with {context}" if context else "", f"by {rule_name(rule)}")
-        for text in (*details, str(example.get("why", ""))):
+        yield _lazy(_example, example, ref=Ref("example", at))
+        facts = facts_text(example.facts.wire())
+        details = (f"on {example.target}", f"with {facts}" if facts else "", f"by {example_rule(example)}")
+        for text in (*details, example.why):
             yield from _wrap(text, cells, indent="    ") if text else ()
 
 
-def _example(example: Mapping[str, Any]) -> Content:
-    return Content.assemble(("  × ", "bold $text-error"), (safe(example.get("operation")), "$foreground"))
-
-
-def _facts(facts: Mapping[str, Any]) -> str:
-    parts = []
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            tags = ", ".join(f"{key}={content or EMPTY}" for key, content in value.items()) or "none"
-            parts.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
-        else:
-            parts.append(f"{name} {value}")
-    return "; ".join(parts)
+def _example(example: Counterexample) -> Content:
+    return Content.assemble(("  × ", "bold $text-error"), (safe(example.operation), "$foreground"))
 
 
 # Problems
@@ -330,16 +314,16 @@ def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         return
     if kind == "warning":
         yield from _wrap("Valid, but probably unintended:", cells)
-    for at, one in enumerate(problems):
+    for at, problem in enumerate(problems):
         if at or kind == "warning":
             yield Line(Content(""))
-        yield _lazy(_place, one, kind, ref=(kind, at))
-        yield from _wrap(str(one.get("reason", "")), cells, "$foreground", "    ")
-        if suggestions := one.get("suggestions"):
-            yield from _wrap(f"did you mean {' or '.join(map(str, suggestions))}?", cells, indent="    ")
+        yield _lazy(_place, problem, kind, ref=Ref(kind, at))
+        yield from _wrap(problem.reason, cells, "$foreground", "    ")
+        if problem.suggestions:
+            yield from _wrap(f"did you mean {' or '.join(problem.suggestions)}?", cells, indent="    ")
 
 
-def _place(one: Mapping[str, Any], kind: str) -> Content:
+def _place(problem: DocumentProblem, kind: str) -> Content:
     tone = "$text-error" if kind == "problem" else "$text-warning"
-    path = cut(safe(one.get("path", "")), 40)
-    return Content.assemble(("  ! ", "bold " + tone), (place(one), "$foreground"), (f"  {path}", "$text-muted"))
+    path = cut(safe(problem.path), 40)
+    return Content.assemble(("  ! ", "bold " + tone), (place(problem), "$foreground"), (f"  {path}", "$text-muted"))

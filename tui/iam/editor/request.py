@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from client.models.analysis import RequestFacts
+from client.texts.effects import counted
+
 if TYPE_CHECKING:
     from client.models.iam import CatalogueOperation
 
@@ -173,8 +176,7 @@ def state(name: str, value: str) -> str:
         if value == NONE:
             return "known: none"
         if value != UNKNOWN:
-            count = len(value.split(","))
-            return f"{count} tag{'s' if count != 1 else ''}"
+            return counted(len(value.split(",")), "tag")
     return ""
 
 
@@ -203,16 +205,23 @@ def parse_values(values: Mapping[str, str]) -> Request:
     )
 
 
-def field_values(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Convert a request, such as that of a counterexample, to field values."""
-    values = {"operation": operation, "target": target, "asAuthor": ""}
-    for name in ("principalType", "region", "sourceIp"):
-        values[name] = str(facts.get(name) or "")
-    for name in ("requestTags", "resourceTags"):
-        tags = facts.get(name)
-        values[name] = "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
-    values["currentTime"] = str(facts.get("currentTime") or UNKNOWN) if "currentTime" in facts else UNKNOWN
-    return values
+def field_values(operation: str, target: str, facts: RequestFacts) -> dict[str, str]:
+    """Convert the request of a counterexample to field values."""
+    return {
+        "operation": operation,
+        "target": target,
+        "asAuthor": "",
+        "principalType": facts.principal_type or "",
+        "region": facts.region or "",
+        "sourceIp": facts.source_ip or "",
+        "requestTags": _tags_value(facts.request_tags),
+        "resourceTags": _tags_value(facts.resource_tags),
+        "currentTime": facts.current_time or UNKNOWN,
+    }
+
+
+def _tags_value(tags: Mapping[str, str] | None) -> str:
+    return "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
 
 
 def initial_values(text: str, catalogue: "Sequence[CatalogueOperation]") -> dict[str, str]:
@@ -220,6 +229,6 @@ def initial_values(text: str, catalogue: "Sequence[CatalogueOperation]") -> dict
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:
         return {"target": "*"}
-    named = [operation.name for operation in catalogue if matches(pattern[1], operation.name)]
-    chosen = next((name for name in named if name.endswith(":read")), named[0] if named else "")
+    names = [operation.name for operation in catalogue if matches(pattern[1], operation.name)]
+    chosen = next((name for name in names if name.endswith(":read")), names[0] if names else "")
     return {"operation": chosen, "target": "*"}

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -15,9 +15,9 @@ from textual.widgets import Input, Static
 from client.api import analysis
 from client.errors import Exit, FrostError
 from client.models import strict_json
-from client.tables.columns import Record
+from client.models.analysis import PrincipalEffect, TargetCoverage
 from client.text import safe
-from client.texts.effects import Effect, conditional_count
+from client.texts.effects import Effect
 from tui.iam import effects
 from tui.iam.editor import document as formatter
 from tui.iam.editor.lists import Line, LineList
@@ -28,6 +28,7 @@ from tui.widgets.lines import LineInput
 from tui.widgets.policy_text import document_text, kind_text
 
 if TYPE_CHECKING:
+    from client.models.iam import Policy
     from client.transport.call import Call
 
 WIDTH = 100
@@ -45,7 +46,7 @@ Answer = TypeVar("Answer")
 class Review(Dialog[Mapping[str, str] | None]):
     """Returns the name and description to save, or None if cancelled. Without `names`, it is read-only.
 
-    `effect` is the result of `iam/coverage` for one target, for the change from `before` to `after`.
+    `effect` is the coverage of `after` compared with `before`, or the error if it is unknown.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -73,10 +74,10 @@ class Review(Dialog[Mapping[str, str] | None]):
         title: str,
         before: str,
         after: str,
-        effect: Mapping[str, Any],
+        effect: TargetCoverage | FrostError,
         names: Mapping[str, str] | None,
         *,
-        stored: Mapping[str, Any] | None = None,
+        stored: "Policy | None" = None,
         affected: Effect | None = None,
         caution: str = "",
         problem: str = "",
@@ -169,7 +170,7 @@ class Review(Dialog[Mapping[str, str] | None]):
             return
         self.dismiss(names)
 
-    def on_key(self, event: Any) -> None:
+    def on_key(self, event: events.Key) -> None:
         # The list has no choices, so Enter saves, as in the fields.
         if event.key == "enter" and self.names is not None and self.query_one(LineList).has_focus:
             event.stop()
@@ -181,10 +182,10 @@ class Review(Dialog[Mapping[str, str] | None]):
         problem.update(Content(safe(text)))
 
 
-def name_lines(stored: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Content]:
+def name_lines(stored: "Policy", names: Mapping[str, str]) -> Iterator[Content]:
     """Yield the differences of name and description."""
-    for member, value in names.items():
-        before = str(stored.get(member) or "")
+    for member, before in (("name", stored.name), ("description", stored.description)):
+        value = names[member]
         if value != before:
             yield Content.styled(f"Change of {member}", "bold $text-accent")
             yield Content.styled(f"  − {safe(before) or '(none)'}", "$text-error")
@@ -196,30 +197,29 @@ def principal_lines(affected: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
     yield Content.styled("Effect on keys and identities", "bold $text-accent")
     yield Content.styled(f"  {safe(affected.summary)}", "$text-warning" if affected.problem else "$text-muted")
-    moved = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
-    for one, signed in moved[:MAX_NAMES]:
-        state = str(one.get("status") or "")
-        kind = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
+    changed = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
+    for principal, signed in changed[:MAX_NAMES]:
+        status = f", {principal.status}" if principal.status not in ("", "active") else ""
+        kind = f"{kind_text(principal.wire())}{status}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
         yield (
-            Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(kind)}  ", "$text-muted"))
-            + counts
+            Content.assemble("  ", safe(principal.name or principal.id), (f"  {safe(kind)}  ", "$text-muted")) + counts
         )
-    if len(moved) > MAX_NAMES:
-        yield Content.styled(f"  and {len(moved) - MAX_NAMES:,} more", "$text-muted")
+    if len(changed) > MAX_NAMES:
+        yield Content.styled(f"  and {len(changed) - MAX_NAMES:,} more", "$text-muted")
     yield Content("")
 
 
-def _signed(principal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _signed(principal: PrincipalEffect) -> Iterator[tuple[str, str]]:
     """Yield (text, tone) for operations gained, lost and conditionally changed; zeros are omitted."""
     for sign, count, tone in (
-        ("+", int(principal.get("gainedCount") or 0), "$text-success"),
-        ("−", int(principal.get("lostCount") or 0), "$text-error"),
-        ("~", conditional_count(principal), "$text-warning"),
+        ("+", principal.gained_count, "$text-success"),
+        ("−", principal.lost_count, "$text-error"),
+        ("~", principal.conditional_count, "$text-warning"),
     ):
         if count:
             yield f"{sign}{count:,}", tone
-    if principal.get("inert"):
+    if principal.inert:
         yield "left inert", "$text-error"
 
 
@@ -256,19 +256,17 @@ class Comparison:
             message = f"no response within {seconds:.0f} s"
             raise FrostError(message, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
 
-    async def effect(self, text: str, stored: Record | None) -> dict[str, Any]:
+    async def effect(self, text: str, stored: "Policy | None") -> TargetCoverage:
         """Return the coverage of a text on any target, compared with a stored policy or, with None, with nothing."""
-        compare = {"documentText": formatter.text_of(stored["document"])} if stored is not None else None
+        compare = {"documentText": formatter.text_of(stored.document)} if stored is not None else None
         answer = await self.ask_within(
             self._limits.effect_seconds,
             analysis.coverage(
                 self.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
             ),
         )
-        effect = dict(answer["targets"][0])
-        if compare is None:
-            effect["gained"], effect["conditionalGained"] = effect["operations"], effect["conditionalOperations"]
-        return effect
+        coverage = answer.targets[0]
+        return coverage.compared_with_nothing() if compare is None else coverage
 
     async def principal_effect(self, policy_id: str, text: str) -> Effect | None:
         """Return the effect of a text on the principals that the policy is attached to; None for a new policy."""
@@ -283,11 +281,11 @@ class Comparison:
             return Effect(problem=f"no response within {seconds:.0f} s")
 
 
-def compared_texts(stored: Record | None, text: str) -> tuple[str, str]:
+def compared_texts(stored: "Policy | None", text: str) -> tuple[str, str]:
     """Return the stored and the new text in the same format, because formatting is not stored."""
     if stored is None:
         return "", text
-    before = document_text(stored.get("document") or {})
+    before = document_text(stored.document)
     try:
         return before, document_text(formatter.as_stored(strict_json.loads(text)))
     except strict_json.StrictJsonError:

@@ -9,13 +9,20 @@ from textual.screen import Screen
 
 from client.api import policies
 from client.errors import FrostError
-from client.tables.columns import Record, time_text
+from client.models.analysis import (
+    AuthorCheck,
+    Counterexample,
+    ErrorDetails,
+    PrincipalEffect,
+    TargetCoverage,
+    VersionChange,
+)
+from client.tables.columns import time_text
 from client.text import safe
 from client.transport.call import new_idempotency_key
 from tui.iam.editor import document as formatter
-from tui.iam.editor.bars import counted
 from tui.iam.editor.document import Document
-from tui.iam.editor.evaluation import rule_name
+from tui.iam.editor.evaluation import example_count, example_rule
 from tui.iam.editor.review import Comparison, Review, compared_texts
 from tui.shell.keymap import Keys
 from tui.state.context_state import Limits, Requests
@@ -33,37 +40,31 @@ SAVING = "saving …"
 
 def beyond_document(error: FrostError, key: str) -> str:
     """Explain the permissions that the author lacks. `key` is the key that removes them from the draft."""
-    examples = [
-        f"{counterexample.get('operation')} by {_rule(counterexample)}" for counterexample in _counterexamples(error)
-    ]
+    examples = [f"{example.operation} by {example_rule(example)}" for example in _counterexamples(error)]
     remedy = f"Press Esc, then {key} to remove these permissions, or ask" if key else "Remove these permissions, or ask"
     reason = f": {_join(examples)}" if examples else ""
-    return safe(f"Not saved: {error.message}{reason}. {remedy} a user with these permissions to save it", 600)
+    return safe(f"Not saved: {error.message}{reason}. {remedy} a user with these permissions to save the policy", 600)
 
 
-def beyond_principals(error: FrostError, affected: Iterable[Record]) -> str:
+def beyond_principals(error: FrostError, affected: Iterable[PrincipalEffect]) -> str:
     """Explain which principals would get more than the author's permissions. `affected` provides their names."""
-    names = {(str(one.get("type")), str(one.get("id"))): str(one.get("name") or "") for one in affected}
+    names = {(one.type, one.id): one.name for one in affected}
     principals = [
-        f"{kind_text(one)} {names.get((str(one.get('type')), str(one.get('id')))) or one.get('id')}"
-        for one in (error.details or {}).get("principals") or ()
+        f"{kind_text(one.wire())} {names.get((one.type, one.id)) or one.id}"
+        for one in ErrorDetails.read(error.details).principals
     ]
-    operations = list(dict.fromkeys(str(counterexample.get("operation")) for counterexample in _counterexamples(error)))
+    operations = list(dict.fromkeys(example.operation for example in _counterexamples(error)))
     helper = f"a user who has {_join(operations)}" if operations else "a user who has these permissions"
     listed = f": {_join(principals)}" if principals else ""
     return safe(
-        f"Not saved: the change gives keys and identities of others more permissions than you have{listed}. "
+        f"Not saved: the change gives keys and identities of other users more permissions than you have{listed}. "
         f"Ask the author of the policy, or {helper}",
         600,
     )
 
 
-def _counterexamples(error: FrostError) -> Sequence[Mapping[str, Any]]:
-    return (error.details or {}).get("counterexamples") or ()
-
-
-def _rule(example: Mapping[str, Any]) -> str:
-    return rule_name({"index": example.get("ruleIndex", 0), "name": example.get("ruleName")})
+def _counterexamples(error: FrostError) -> Sequence[Counterexample]:
+    return ErrorDetails.read(error.details).counterexamples
 
 
 def _join(names: Sequence[str]) -> str:
@@ -80,9 +81,9 @@ class Callbacks:
     notify: Callable[[str, Severity], None]
     show_problems: Callable[[FrostError], None]
     """Shows why the document is invalid."""
-    show_counterexamples: Callable[[Mapping[str, Any]], None]
+    show_counterexamples: Callable[[ErrorDetails], None]
     """Shows the details of a refusal that protects the author's permissions."""
-    current_check: Callable[[], Record | None]
+    current_check: Callable[[], AuthorCheck | None]
     """Returns the author check of the text; None if there is no current one."""
     rebased: Callable[[], Awaitable[None]]
     """Called after the document was based on another stored version."""
@@ -157,17 +158,18 @@ class SaveFlow(Comparison):
         """Show the review. Return the name and description to save, or None to continue editing."""
         document, text = self._document, self._document.text
         principals = asyncio.create_task(self.principal_effect(document.id, text))
+        effect: TargetCoverage | FrostError
         try:
             effect = await self.effect(text, document.policy)
         except FrostError as error:
             if error.status:
                 raise
-            effect = {"problem": error.message}
+            effect = error
         finally:
             affected = await principals
-        title = f"Save {safe(str((document.policy or {}).get('name') or document.name))} on version {document.version}"
+        policy = document.policy
         review = Review(
-            title if document.policy else "Save a new policy",
+            f"Save {safe(policy.name)} on version {policy.version}" if policy is not None else "Save a new policy",
             *compared_texts(document.policy, text),
             effect,
             names,
@@ -193,7 +195,7 @@ class SaveFlow(Comparison):
             self._on.notify(f"Not saved: {error.message}", "error")
             return None
         if error.code == "POLICY_EXCEEDS_AUTHOR":
-            self._on.show_counterexamples(error.details or {})
+            self._on.show_counterexamples(ErrorDetails.read(error.details))
             return beyond_document(error, self._keys.label("editor.narrow"))
         if error.code == "PRINCIPAL_EXCEEDS_AUTHOR":
             affected = await self.principal_effect(document.id, text)
@@ -234,12 +236,12 @@ class SaveFlow(Comparison):
         If that policy was deleted, the next save creates another one, with a new idempotency key. The key does not
         change if the platform does not name the policy: a retry could then create a second one.
         """
-        document, policy_id = self._document, str((error.details or {}).get("id") or "")
+        document, policy_id = self._document, ErrorDetails.read(error.details).id
         if not policy_id and not error.gone:
             return error.message
         try:
             if policy_id:
-                stored = (await self._requests.ask(policies.get(self.tenant_id, policy_id))).wire()
+                stored = await self._requests.ask(policies.get(self.tenant_id, policy_id))
                 await self._on.drop_draft()
                 document.rebase(stored)
                 await self._on.rebased()
@@ -254,17 +256,17 @@ class SaveFlow(Comparison):
 
     async def _resolve_stale(self, error: FrostError) -> bool:
         """Handle a newer version by another user. Return True to review the document on top of it."""
-        document, details = self._document, error.details or {}
-        newer = (await self._requests.ask(policies.get(self.tenant_id, document.id))).wire()
-        versions = "; ".join(map(_version_text, reversed(details.get("versions") or ())))
-        compared = f"{document.version} to {newer['version']}, in effect and in text"
+        document = self._document
+        newer = await self._requests.ask(policies.get(self.tenant_id, document.id))
+        versions = "; ".join(map(_version_text, reversed(ErrorDetails.read(error.details).versions)))
+        compared = f"{document.version} to {newer.version}, in effect and in text"
         entries = [
             Entry("see", "Show their changes", "d", compared),
             Entry("over", "Save my changes on top", "o", "Shows the difference to the newer version first"),
             Entry("stay", "Keep editing", "e", "Does not save"),
         ]
         while True:
-            title = f"Newer version: {newer['version']}"
+            title = f"Newer version: {newer.version}"
             menu = Menu(title, entries, foot=versions or "Enter or its key: choose")
             choice = await self._on.show_dialog(menu)
             if choice == "over":
@@ -275,27 +277,29 @@ class SaveFlow(Comparison):
                 return False
             await self._show_newer(newer)
 
-    async def _show_newer(self, newer: Record) -> None:
-        stored, text = self._document.policy, formatter.text_of(newer["document"])
+    async def _show_newer(self, newer: "Policy") -> None:
+        stored, text = self._document.policy, formatter.text_of(newer.document)
         effect = await self.effect(text, stored)
-        title = f"Changes in version {newer['version']}"
+        title = f"Changes in version {newer.version}"
         await self._on.show_dialog(Review(title, *compared_texts(stored, text), effect, None))
 
 
-def _caution(check: Record | None) -> str:
-    """Return a warning from the author check; empty if there is none. It does not prevent a save."""
-    answer = str((check or {}).get("answer", ""))
-    if answer == "beyond":
-        return f"× It grants more than you have{counted(check or {})}. Saving will be refused"
-    return "? The author check is undecided. Saving will be refused" if answer == "undecided" else ""
+def _caution(check: AuthorCheck | None) -> str:
+    """Return a warning from the author check; empty if there is none. The warning does not prevent a save."""
+    if check is not None and check.answer == "beyond":
+        examples = f" ({count})" if (count := example_count(check)) else ""
+        return f"× The draft grants more than you have{examples}. Saving will be refused"
+    undecided = check is not None and check.answer == "undecided"
+    return "? The author check is undecided. Saving will be refused" if undecided else ""
 
 
-def _edited_names(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
+def _edited_names(policy: "Policy | None", names: Mapping[str, str]) -> dict[str, str]:
     """Return the name and description, as far as they differ from the stored ones."""
-    return {member: value for member, value in names.items() if value != str((policy or {}).get(member) or "")}
+    stored = {"name": policy.name, "description": policy.description} if policy is not None else {}
+    return {member: value for member, value in names.items() if value != stored.get(member, "")}
 
 
-def _version_text(version: Mapping[str, Any]) -> str:
-    author = version.get("changedByName") or version.get("changedBy") or "another user"
-    members = ", ".join(map(str, version.get("changed") or ())) or "nothing"
-    return safe(f"version {version.get('version')} by {author}, {time_text(version.get('changedAt'))}: {members}")
+def _version_text(version: VersionChange) -> str:
+    author = version.changed_by_name or version.changed_by or "another user"
+    members = ", ".join(version.changed) or "nothing"
+    return safe(f"version {version.version} by {author}, {time_text(version.changed_at)}: {members}")

@@ -6,7 +6,7 @@ It sends requests only through `Workspace.ask`, and belongs to the tenant in use
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -16,6 +16,7 @@ from textual.worker import Worker
 
 from client.api import analysis
 from client.errors import FrostError
+from client.models.analysis import AuthorCheck, CoverageMap, ErrorDetails
 from tui.iam.editor import actions, autosave, json_scanner, lists, request, save
 from tui.iam.editor.autosave import DraftAutosave
 from tui.iam.editor.completion import Catalogue
@@ -75,7 +76,7 @@ class PolicyEditor(EditorLayout):
         text: str = "",
         catalogue: "Sequence[CatalogueOperation]" = (),
     ) -> None:
-        document = Document.of(policy.wire() if policy is not None else None, name, text or TEMPLATES[0].text)
+        document = Document.of(policy, name, text or TEMPLATES[0].text)
         pane, popup = PolicyText(document.text), Popup()
         self.completion = CompletionController(
             pane, popup, after_refresh=self.call_after_refresh, note_changed=self.show_note
@@ -211,10 +212,10 @@ class PolicyEditor(EditorLayout):
         self.evaluation = evaluation.at_cursor(*self.pane.cursor_location)
         if evaluation.error is not None:
             self._reconnect.resume()
-        if result.kind == "coverage" and not self.form.is_edited:
+        if isinstance(result, CoverageMap) and not self.form.is_edited:
             # The first text may not have contained an operation.
             self._set_initial_request()
-        if result.kind not in ("coverage", "check") or before.problems:
+        if not isinstance(result, CoverageMap | AuthorCheck) or before.problems:
             self.pane.marks = marks_of(self.evaluation, self.document.text)
         connection = (link.state, link.latency)
         if connection != self._connection:
@@ -365,7 +366,7 @@ class PolicyEditor(EditorLayout):
 
     @on(LineList.Chosen)
     def _line_chosen(self, event: LineList.Chosen) -> None:
-        kind, index = event.ref
+        kind, index = event.ref.kind, event.ref.index
         if kind == "rule":
             spans = json_scanner.rules(self.document.text)
             if index < len(spans):
@@ -374,7 +375,7 @@ class PolicyEditor(EditorLayout):
         elif kind in ("problem", "warning"):
             problem = (self.evaluation.problems if kind == "problem" else self.evaluation.warnings)[index]
             self.go("text")
-            self.pane.show_line(int(problem["line"]) - 1, int(problem["column"]) - 1)
+            self.pane.show_line(problem.line - 1, problem.column - 1)
         else:
             self.perform("editor.changes" if kind == "service" else "editor.example")
 
@@ -388,11 +389,13 @@ class PolicyEditor(EditorLayout):
         self.show_title()
 
     def _show_problems(self, error: FrostError) -> None:
-        self._show_result(Result("failure", error))
+        self._show_result(error)
         self.go("problems")
 
-    def _show_counterexamples(self, details: Mapping[str, Any]) -> None:
-        check = {"warnings": (), **(self.evaluation.check or {}), **details}
+    def _show_counterexamples(self, details: ErrorDetails) -> None:
+        check = AuthorCheck(
+            answer=details.answer, counterexamples=details.counterexamples, warnings=tuple(self.evaluation.warnings)
+        )
         self.evaluation = replace(self.evaluation, check=check)
         self.go("author")
 
