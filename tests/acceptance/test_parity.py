@@ -121,7 +121,6 @@ RECORD = {
     **{"type": "api_key", "memberType": "api_key", "memberId": ID, "attacheeType": "group", "attacheeId": ID},
     **{"policyId": ID, "policyCount": 1, "operation": "compute:instances:read", "resourceType": "vcpu", "limit": 40},
     **{"reason": "launch", "runId": ID, "organizationId": ID, "api_endpoint": "https://api.example.com/api"},
-    "tried": ["--operation", "a:b:c", "--target", "*"],
 }
 TIMES = {"created_at": datetime(2026, 11, 1, tzinfo=UTC), "updated_at": datetime(2026, 11, 1, tzinfo=UTC)}
 MODELS = {
