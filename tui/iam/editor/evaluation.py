@@ -206,6 +206,13 @@ class Evaluation:
         """Return the evaluation of a valid text, with a current result of a kind."""
         return replace(self, problems=(), error=None, current=self.current | {kind})
 
+    def with_refusal(self, details: ErrorDetails) -> "Evaluation":
+        """Return the evaluation with the author check in the details of a refused save."""
+        check = AuthorCheck(
+            answer=details.answer, counterexamples=details.counterexamples, warnings=tuple(self.warnings)
+        )
+        return replace(self, check=check)
+
     def _with_failure(self, error: FrostError) -> "Evaluation":
         details = ErrorDetails.read(error.details)
         if error.code == "INVALID_POLICY_DOCUMENT" and details.problems:
