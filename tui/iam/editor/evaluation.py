@@ -22,6 +22,7 @@ from client.models.analysis import (
     Simulation,
     TargetCoverage,
 )
+from client.tables.iam import mismatch_text
 from client.text import safe
 from client.texts.effects import counted
 from client.transport.call import Ask
@@ -315,22 +316,13 @@ def verdict_reason(verdict: Simulation) -> str:
     if reason == "unknown_context" and verdict.missing:
         text = f"{_missing(verdict)} unknown"
     if nearest is not None:
-        text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.failed or '')}"
+        text += f"; nearest is {rule_name(nearest)}: {mismatch_text(nearest.failed or '')}"
     return text
 
 
 def _missing(verdict: Simulation) -> str:
     keys = [fact.key for fact in verdict.missing]
     return ", ".join(keys) + (" is" if len(keys) == 1 else " are")
-
-
-def mismatch(part: str) -> str:
-    """Describe the part of the nearest rule that failed."""
-    return {
-        "operations": "its operations do not match",
-        "targets": "its targets do not match",
-        "author": "you do not have this permission",
-    }.get(part, f"{part} is not satisfied" if part else "")
 
 
 def place(problem: DocumentProblem) -> str:
