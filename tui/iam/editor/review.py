@@ -26,7 +26,7 @@ from tui.iam.effects import difference_lines
 from tui.state.context_state import Limits, Requests
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import LineInput
-from tui.widgets.policy_text import document_text, kind_text
+from tui.widgets.policy_text import document_text, type_text
 
 if TYPE_CHECKING:
     from client.transport.call import Call
@@ -200,7 +200,7 @@ def principal_lines(affected: Effect) -> Iterator[Content]:
     changed = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
     for principal, signed in changed[:MAX_NAMES]:
         status = f", {principal.status}" if principal.status not in ("", "active") else ""
-        kind = f"{kind_text(principal.wire())}{status}"
+        kind = f"{type_text(principal.type)}{status}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
         yield (
             Content.assemble("  ", safe(principal.name or principal.id), (f"  {safe(kind)}  ", "$text-muted")) + counts

@@ -29,7 +29,7 @@ from tui.shell.keymap import Keys
 from tui.state.context_state import Limits, Requests
 from tui.state.notices import Severity
 from tui.widgets.picker import Entry, Menu
-from tui.widgets.policy_text import kind_text
+from tui.widgets.policy_text import type_text
 
 MAX_NAMES = 5
 """Maximum names in a list; the others are a number."""
@@ -48,7 +48,7 @@ def beyond_principals(error: FrostError, affected: Iterable[PrincipalEffect]) ->
     """Explain which principals would get more than the author's permissions. `affected` provides their names."""
     names = {(one.type, one.id): one.name for one in affected}
     principals = [
-        f"{kind_text(one.wire())} {names.get((one.type, one.id)) or one.id}"
+        f"{type_text(one.type)} {names.get((one.type, one.id)) or one.id}"
         for one in ErrorDetails.read(error.details).principals
     ]
     operations = list(dict.fromkeys(example.operation for example in _counterexamples(error)))
