@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from client.models.base import Instant, Wire
+from client.models.iam import PrincipalRef
 
 
 class DocumentProblem(Wire):
@@ -181,15 +182,12 @@ class AuthorCheck(Wire):
     warnings: tuple[DocumentProblem, ...] = ()
 
 
-class PrincipalChange(Wire):
+class PrincipalChange(PrincipalRef):
     """The effect of a change on an API key or a workload identity: at most 200 names of each kind, and their numbers.
 
     `inert`: an identity without any permission afterwards. `policies_before` and `policies_after` are numbers.
     """
 
-    type: str
-    id: str
-    name: str = ""
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     conditional_gained: tuple[str, ...] = ()
@@ -246,14 +244,6 @@ class ChangePreview(Wire):
     refused: PredictedError | None = None
 
 
-class AffectedPrincipal(Wire):
-    """A key or identity that an error names."""
-
-    type: str
-    id: str
-    name: str = ""
-
-
 class VersionChange(Wire):
     """A newer version of a policy: its author, its time, and the members that differ from the version before."""
 
@@ -274,7 +264,7 @@ class ErrorDetails(Wire):
     suggestions: tuple[str, ...] = ()
     answer: str = ""
     counterexamples: tuple[Counterexample, ...] = ()
-    principals: tuple[AffectedPrincipal, ...] = ()
+    principals: tuple[PrincipalRef, ...] = ()
     versions: tuple[VersionChange, ...] = ()
     id: str = ""
 

@@ -63,6 +63,19 @@ def constraint_text(constraint: Mapping[str, Any]) -> str:
     return f"{constraint.get('operator')} {constraint.get('key')} {values}"
 
 
+MISMATCHES = {
+    "operations": "its operations do not match",
+    "targets": "its targets do not match",
+    "author": "you do not have this permission",
+}
+"""Texts for the failed part of a policy rule in a simulation. Other parts are constraints."""
+
+
+def mismatch_text(part: str) -> str:
+    """Format the failed part of a policy rule: `its targets do not match`, `equals frn:region a is not satisfied`."""
+    return MISMATCHES.get(part, f"{part} is not satisfied" if part else "")
+
+
 def _rule_count(record: Record) -> int | None:
     document = record.get("document")
     rules = document.get("rules") if isinstance(document, Mapping) else None

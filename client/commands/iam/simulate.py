@@ -14,17 +14,11 @@ from client.commands.options import PRINCIPAL_TYPES, text_of
 from client.commands.parameters import Option
 from client.errors import Exit
 from client.tables.columns import Column, Kind, Record
-from client.tables.iam import constraint_text, rule_text
+from client.tables.iam import MISMATCHES, constraint_text, mismatch_text, rule_text
 from client.text import safe
 from client.texts.refusals import example_lines
 
-# By the failed part of the nearest rule. Other parts are constraints, shown by name.
-_FAILED = {
-    "operations": "its operations do not match",
-    "targets": "its targets do not match",
-    "author": "you do not have this permission",
-}
-_UNSURE = {**_FAILED, "targets": "its targets may or may not match"}
+_UNSURE = {**MISMATCHES, "targets": "its targets may or may not match"}
 _TRUTH = {"true": "yes", "false": "no", "unknown": "unknown"}
 
 
@@ -168,7 +162,7 @@ def _because(answer: Mapping[str, Any]) -> str:
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
         return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is unknown')}"
-    return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} is not satisfied')}"
+    return f"no rule matched; nearest is {rule}: {mismatch_text(failed)}"
 
 
 def _missing(missing: Sequence[Mapping[str, Any]]) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from textual.app import App
 from textual.widget import Widget
 
 from client.models import strict_json
+from client.models.iam import CatalogueOperation
 from tui.iam.editor import actions, counterexample_fixes, panel, request
 from tui.iam.editor import document as formatter
 from tui.iam.editor.autosave import DraftAutosave
@@ -26,9 +27,6 @@ from tui.state.workspace import Workspace
 from tui.terminal import external_editor
 from tui.widgets.picker import Entry, Menu
 
-if TYPE_CHECKING:
-    from client.models.iam import CatalogueOperation
-
 
 class Editor(Protocol):
     """The editor as the handlers use it. Implemented by `PolicyEditor` (tui/iam/editor/screen.py)."""
@@ -37,7 +35,7 @@ class Editor(Protocol):
     keys: keymap.Keys
     tenant_id: str
     document: Document
-    catalogue: "list[CatalogueOperation]"
+    catalogue: list[CatalogueOperation]
     evaluation: Evaluation
     pane: PolicyText
     form: RequestForm

@@ -5,14 +5,12 @@ Operations and targets are completed part by part, which limits the length of th
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from client.models.iam import CatalogueOperation
 from client.texts.effects import counted
 from tui.iam.editor import request
 from tui.iam.editor.json_scanner import CursorContext, Span, cursor_context
-
-if TYPE_CHECKING:
-    from client.models.iam import CatalogueOperation
 
 MOST = 60
 OPERATORS = {
@@ -64,7 +62,7 @@ class Offer:
 class Catalogue:
     """The operations as a tree: service -> resource -> action -> access level."""
 
-    def __init__(self, operations: "Iterable[CatalogueOperation]" = ()) -> None:
+    def __init__(self, operations: Iterable[CatalogueOperation] = ()) -> None:
         self.tree: dict[str, dict[str, dict[str, str]]] = {}
         self.names: list[str] = []
         for operation in operations:

@@ -2,12 +2,10 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from client.models.iam import Policy
 from client.transport.call import new_idempotency_key
-
-if TYPE_CHECKING:
-    from client.models.iam import Policy
 
 LINE = 58
 """Maximum width of a line that contains a whole list or object."""
@@ -86,7 +84,7 @@ def _scalar(value: Any) -> str:
 class Document:
     """The policy in the editor: the stored version, the edited text, name and description. Independent of widgets."""
 
-    policy: "Policy | None"
+    policy: Policy | None
     """The stored version that the text is based on and compared with; None for a new policy."""
     name: str = ""
     description: str = ""
@@ -96,11 +94,11 @@ class Document:
     """The text as edited."""
     idempotency_key: str = field(default_factory=new_idempotency_key)
     """Key of the request that creates a new policy, so that retries create it only once."""
-    saved: "Policy | None" = None
+    saved: Policy | None = None
     """The policy as last saved; None if it was not saved."""
 
     @classmethod
-    def of(cls, policy: "Policy | None", name: str = "", text: str = "") -> "Document":
+    def of(cls, policy: Policy | None, name: str = "", text: str = "") -> "Document":
         """Create the document of a stored policy, or of a new one with a name and a text."""
         if policy is None:
             return cls(None, name, "", text, text)
@@ -109,13 +107,13 @@ class Document:
         document.text = document.base
         return document
 
-    def rebase(self, policy: "Policy") -> None:
+    def rebase(self, policy: Policy) -> None:
         """Set the stored version that the text is based on. The edited text does not change."""
         self.policy = policy
         self.name, self.description = policy.name, policy.description
         self.base = text_of(policy.document)
 
-    def set_saved(self, policy: "Policy", text: str) -> None:
+    def set_saved(self, policy: Policy, text: str) -> None:
         """Base the document on the policy that was saved with a text."""
         self.rebase(policy)
         self.base, self.saved = text, policy

@@ -22,6 +22,7 @@ from client.models.analysis import (
     Simulation,
     TargetCoverage,
 )
+from client.tables.iam import mismatch_text
 from client.text import safe
 from client.texts.effects import counted
 from client.transport.call import Ask
@@ -206,6 +207,13 @@ class Evaluation:
         """Return the evaluation of a valid text, with a current result of a kind."""
         return replace(self, problems=(), error=None, current=self.current | {kind})
 
+    def with_refusal(self, details: ErrorDetails) -> "Evaluation":
+        """Return the evaluation with the author check in the details of a refused save."""
+        check = AuthorCheck(
+            answer=details.answer, counterexamples=details.counterexamples, warnings=tuple(self.warnings)
+        )
+        return replace(self, check=check)
+
     def _with_failure(self, error: FrostError) -> "Evaluation":
         details = ErrorDetails.read(error.details)
         if error.code == "INVALID_POLICY_DOCUMENT" and details.problems:
@@ -308,22 +316,13 @@ def verdict_reason(verdict: Simulation) -> str:
     if reason == "unknown_context" and verdict.missing:
         text = f"{_missing(verdict)} unknown"
     if nearest is not None:
-        text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.failed or '')}"
+        text += f"; nearest is {rule_name(nearest)}: {mismatch_text(nearest.failed or '')}"
     return text
 
 
 def _missing(verdict: Simulation) -> str:
     keys = [fact.key for fact in verdict.missing]
     return ", ".join(keys) + (" is" if len(keys) == 1 else " are")
-
-
-def mismatch(part: str) -> str:
-    """Describe the part of the nearest rule that failed."""
-    return {
-        "operations": "its operations do not match",
-        "targets": "its targets do not match",
-        "author": "you do not have this permission",
-    }.get(part, f"{part} is not satisfied" if part else "")
 
 
 def place(problem: DocumentProblem) -> str:

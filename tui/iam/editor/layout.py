@@ -1,6 +1,6 @@
 """Layout of the policy editor: widgets, header, footer, views of narrow and wide terminals, focus."""
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -9,6 +9,7 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import var
 from textual.screen import Screen
 
+from client.models.iam import Policy
 from client.text import safe
 from tui.iam.editor import actions, panel, save
 from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
@@ -25,14 +26,11 @@ from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import LaysOutOnce
 
-if TYPE_CHECKING:
-    from client.models.iam import Policy  # noqa: F401  (only in the string below)
-
 ALWAYS_SHOWN = ("editor.help", "editor.close")
 """Actions that the footer never omits."""
 
 
-class EditorLayout(LaysOutOnce, Screen["Policy | None"]):
+class EditorLayout(LaysOutOnce, Screen[Policy | None]):
     """The widgets of the editor. They are bound to `evaluation`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,13 +8,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from client.models.analysis import RequestFacts
+from client.models.iam import CatalogueOperation
 from client.texts.effects import counted
-
-if TYPE_CHECKING:
-    from client.models.iam import CatalogueOperation
 
 
 def matches(pattern: str, operation: str) -> bool:
@@ -224,7 +222,7 @@ def _tags_value(tags: Mapping[str, str] | None) -> str:
     return "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
 
 
-def initial_values(text: str, catalogue: "Sequence[CatalogueOperation]") -> dict[str, str]:
+def initial_values(text: str, catalogue: Sequence[CatalogueOperation]) -> dict[str, str]:
     """Return an initial request for any target and an operation, preferably `read`, that the first pattern matches."""
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:

@@ -16,6 +16,7 @@ from client.api import analysis
 from client.errors import Exit, FrostError
 from client.models import strict_json
 from client.models.analysis import PrincipalEffect, TargetCoverage
+from client.models.iam import Policy
 from client.text import safe
 from client.texts.effects import Effect
 from tui.iam import effects
@@ -25,10 +26,9 @@ from tui.iam.effects import difference_lines
 from tui.state.context_state import Limits, Requests
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.lines import LineInput
-from tui.widgets.policy_text import document_text, kind_text
+from tui.widgets.policy_text import document_text, type_text
 
 if TYPE_CHECKING:
-    from client.models.iam import Policy
     from client.transport.call import Call
 
 WIDTH = 100
@@ -77,7 +77,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         effect: TargetCoverage | FrostError,
         names: Mapping[str, str] | None,
         *,
-        stored: "Policy | None" = None,
+        stored: Policy | None = None,
         affected: Effect | None = None,
         caution: str = "",
         problem: str = "",
@@ -182,7 +182,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         problem.update(Content(safe(text)))
 
 
-def name_lines(stored: "Policy", names: Mapping[str, str]) -> Iterator[Content]:
+def name_lines(stored: Policy, names: Mapping[str, str]) -> Iterator[Content]:
     """Yield the differences of name and description."""
     for member, before in (("name", stored.name), ("description", stored.description)):
         value = names[member]
@@ -200,7 +200,7 @@ def principal_lines(affected: Effect) -> Iterator[Content]:
     changed = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
     for principal, signed in changed[:MAX_NAMES]:
         status = f", {principal.status}" if principal.status not in ("", "active") else ""
-        kind = f"{kind_text(principal.wire())}{status}"
+        kind = f"{type_text(principal.type)}{status}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
         yield (
             Content.assemble("  ", safe(principal.name or principal.id), (f"  {safe(kind)}  ", "$text-muted")) + counts
@@ -256,7 +256,7 @@ class Comparison:
             message = f"no response within {seconds:.0f} s"
             raise FrostError(message, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
 
-    async def effect(self, text: str, stored: "Policy | None") -> TargetCoverage:
+    async def effect(self, text: str, stored: Policy | None) -> TargetCoverage:
         """Return the coverage of a text on any target, compared with a stored policy or, with None, with nothing."""
         compare = {"documentText": formatter.text_of(stored.document)} if stored is not None else None
         answer = await self.ask_within(
@@ -281,7 +281,7 @@ class Comparison:
             return Effect(problem=f"no response within {seconds:.0f} s")
 
 
-def compared_texts(stored: "Policy | None", text: str) -> tuple[str, str]:
+def compared_texts(stored: Policy | None, text: str) -> tuple[str, str]:
     """Return the stored and the new text in the same format, because formatting is not stored."""
     if stored is None:
         return "", text

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.screen import Screen
 
@@ -17,6 +17,7 @@ from client.models.analysis import (
     TargetCoverage,
     VersionChange,
 )
+from client.models.iam import Policy
 from client.tables.columns import time_text
 from client.text import safe
 from client.transport.call import new_idempotency_key
@@ -28,10 +29,7 @@ from tui.shell.keymap import Keys
 from tui.state.context_state import Limits, Requests
 from tui.state.notices import Severity
 from tui.widgets.picker import Entry, Menu
-from tui.widgets.policy_text import kind_text
-
-if TYPE_CHECKING:
-    from client.models.iam import Policy
+from tui.widgets.policy_text import type_text
 
 MAX_NAMES = 5
 """Maximum names in a list; the others are a number."""
@@ -50,7 +48,7 @@ def beyond_principals(error: FrostError, affected: Iterable[PrincipalEffect]) ->
     """Explain which principals would get more than the author's permissions. `affected` provides their names."""
     names = {(one.type, one.id): one.name for one in affected}
     principals = [
-        f"{kind_text(one.wire())} {names.get((one.type, one.id)) or one.id}"
+        f"{type_text(one.type)} {names.get((one.type, one.id)) or one.id}"
         for one in ErrorDetails.read(error.details).principals
     ]
     operations = list(dict.fromkeys(example.operation for example in _counterexamples(error)))
@@ -208,14 +206,14 @@ class SaveFlow(Comparison):
             return None
         return error.message
 
-    async def _finish(self, policy: "Policy", text: str) -> None:
+    async def _finish(self, policy: Policy, text: str) -> None:
         await self._on.drop_draft()
         self._document.set_saved(policy, text)
         # Text typed during the save is not saved yet.
         await self._on.keep_draft()
         await self._on.rebased()
 
-    async def _store(self, text: str, names: Mapping[str, str]) -> "Policy":
+    async def _store(self, text: str, names: Mapping[str, str]) -> Policy:
         document, tenant = self._document, self.tenant_id
         if document.policy is None:
             return await self.ask_within(
@@ -277,7 +275,7 @@ class SaveFlow(Comparison):
                 return False
             await self._show_newer(newer)
 
-    async def _show_newer(self, newer: "Policy") -> None:
+    async def _show_newer(self, newer: Policy) -> None:
         stored, text = self._document.policy, formatter.text_of(newer.document)
         effect = await self.effect(text, stored)
         title = f"Changes in version {newer.version}"
@@ -293,7 +291,7 @@ def _caution(check: AuthorCheck | None) -> str:
     return "? The author check is undecided. Saving will be refused" if undecided else ""
 
 
-def _edited_names(policy: "Policy | None", names: Mapping[str, str]) -> dict[str, str]:
+def _edited_names(policy: Policy | None, names: Mapping[str, str]) -> dict[str, str]:
     """Return the name and description, as far as they differ from the stored ones."""
     stored = {"name": policy.name, "description": policy.description} if policy is not None else {}
     return {member: value for member, value in names.items() if value != stored.get(member, "")}

@@ -6,7 +6,7 @@ It sends requests only through `Workspace.ask`, and belongs to the tenant in use
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -17,6 +17,7 @@ from textual.worker import Worker
 from client.api import analysis
 from client.errors import FrostError
 from client.models.analysis import AuthorCheck, CoverageMap, ErrorDetails
+from client.models.iam import CatalogueOperation, Policy
 from tui.iam.editor import actions, autosave, json_scanner, lists, request, save
 from tui.iam.editor.autosave import DraftAutosave
 from tui.iam.editor.completion import Catalogue
@@ -33,9 +34,6 @@ from tui.shell.bars import Footer
 from tui.shell.routes import PrincipalLoaded
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Menu
-
-if TYPE_CHECKING:
-    from client.models.iam import CatalogueOperation, Policy
 
 OVERDUE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
@@ -71,10 +69,10 @@ class PolicyEditor(EditorLayout):
         workspace: Workspace,
         keys: keymap.Keys,
         *,
-        policy: "Policy | None",
+        policy: Policy | None,
         name: str = "",
         text: str = "",
-        catalogue: "Sequence[CatalogueOperation]" = (),
+        catalogue: Sequence[CatalogueOperation] = (),
     ) -> None:
         document = Document.of(policy, name, text or TEMPLATES[0].text)
         pane, popup = PolicyText(document.text), Popup()
@@ -393,10 +391,7 @@ class PolicyEditor(EditorLayout):
         self.go("problems")
 
     def _show_counterexamples(self, details: ErrorDetails) -> None:
-        check = AuthorCheck(
-            answer=details.answer, counterexamples=details.counterexamples, warnings=tuple(self.evaluation.warnings)
-        )
-        self.evaluation = replace(self.evaluation, check=check)
+        self.evaluation = self.evaluation.with_refusal(details)
         self.go("author")
 
     async def leave(self, *, keep: bool) -> None:
