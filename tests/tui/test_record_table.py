@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from client.tables.columns import TENANT, columns
 from client.text import safe
+from tui.state.preferences import RememberedTenant
 from tui.tenants.switcher import ranked, searchable
 from tui.widgets.record_table import RecordTable
 from tui.widgets.record_view import RecordView
@@ -189,11 +190,12 @@ async def test_clicks_move_open_and_sort() -> None:
 
 
 def test_the_switcher_ranks_prefixes_and_recent_tenants_first() -> None:
-    records = [tenant(1, "Web Shop"), tenant(2, "Shop Web"), tenant(3, "Data"), tenant(4, "Web Other")]
+    names = ("Web Shop", "Shop Web", "Data", "Web Other")
+    records = [RememberedTenant.of_row(tenant(number, name)) for number, name in enumerate(names, 1)]
     for typed, recent, ranks in (
         ("", ["id-3", "id-2"], ["id-3", "id-2", "id-1", "id-4"]),
         ("web", ["id-4"], ["id-4", "id-1", "id-2"]),
         ("WEB aurora", [], ["id-1"]),
         ("nothing", [], []),
     ):
-        assert [one["id"] for one in ranked(searchable(records), typed, recent)] == ranks
+        assert [one.id for one in ranked(searchable(records), typed, recent)] == ranks
