@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import unit_level
 from tests.homes import Home
@@ -22,6 +23,11 @@ LONGEST = (
     "tests/policy",
 )
 """The longest tests, in the order of their start, so that at the end all workers have short files."""
+
+
+# The times of a busy machine are no errors of an example.
+settings.register_profile("frost", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("frost")
 
 
 def pytest_configure(config: pytest.Config) -> None:

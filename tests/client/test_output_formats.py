@@ -32,7 +32,7 @@ ACTORS = re.compile(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(values)
 def test_json_and_yaml_round_trip_without_terminal_controls(value: Any) -> None:
     for text, read in ((json_text(value), json.loads), (yaml_text(value), yaml.safe_load)):

@@ -27,7 +27,9 @@ TEXTS = st.text(ALPHABET, max_size=12)
 NAMES = st.text(ALPHABET, min_size=1, max_size=12)
 KEYS = st.text(f"{ascii_letters}{digits}._:-", min_size=1, max_size=10).map(lambda key: key.strip("._:-") or "k")
 SETS = st.dictionaries(KEYS, st.sampled_from(["", "prod", "a/b c", "x=y+z"]), min_size=1, max_size=10)
-ON_DATABASES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ON_DATABASES = settings(
+    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 NEAR: dict[str, Callable[[str], str]] = {"same": str, "other case": str.swapcase, "longer": lambda key: f"{key}."}

@@ -161,7 +161,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @example(details={"large": 1e22, "whole": 2.0, "zero": -0.0, "small": 1e-7})
 @given(details=st.dictionaries(st.text("kä", min_size=1, max_size=4), VALUES, max_size=4))
 def test_an_entry_reads_back_as_it_was_digested(chained: Database, details: dict[str, Any]) -> None:

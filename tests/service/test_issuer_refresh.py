@@ -120,7 +120,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_a_session_lives_until_its_end_its_revocation_or_a_second_use(
     database: Database, steps: list[tuple[str, int]]

@@ -59,7 +59,7 @@ def test_a_row_far_in_the_future_is_ignored(database: Database) -> None:
             assert take_lease(connection, str(ahead), interval_of(60), 1, now=START).requests == granted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(per_minute=st.sampled_from((1, 7, 60, 600, 60_000)), steps=st.lists(STEPS, max_size=60), seed=st.integers(0, 9))
 def test_replicas_never_exceed_the_allowance(
     per_minute: int, steps: list[tuple[int, int, int, int, bool]], seed: int

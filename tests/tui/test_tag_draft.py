@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.commands.default_tags.apply_job import preview_lines
@@ -124,7 +124,6 @@ def test_a_merge_lays_our_changes_over_theirs() -> None:
 tags = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("123"))
 
 
-@settings(deadline=None)
 @given(tags, tags, tags)
 def test_a_merge_changes_only_what_we_changed(
     base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
@@ -199,7 +198,6 @@ COUNTS = {"examined": 10, "updated": 4, "unchanged": 3, "skipped": 2, "failed": 
 numbers = st.integers(0, 100_000)
 
 
-@settings(deadline=None)
 @given(numbers, numbers, numbers, numbers, st.one_of(st.none(), numbers), st.sampled_from(["done", "running"]))
 def test_a_bar_shows_every_part(
     updated: int, unchanged: int, skipped: int, failed: int, total: int | None, state: str
@@ -303,7 +301,6 @@ def test_progress_lines_of_each_state() -> None:
     assert ("undoing" in undo, "4 lost tags" in undo) == (True, True)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1), st.integers(8, 30))
 def test_the_bar_of_a_run_has_its_width(share: float, width: int) -> None:
     assert len(filled(share, width)) == width
