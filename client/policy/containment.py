@@ -36,6 +36,7 @@ from client.policy.model import (
     RequestContext,
     Rule,
 )
+from client.policy.problems import MAX_EXAMPLES
 from client.policy.request_classes import UNKNOWN as UNKNOWN_ATOM
 from client.policy.request_classes import context_of_atoms
 from client.policy.request_space import (
@@ -59,7 +60,6 @@ from client.policy.request_space import REGION as REGION_AXIS
 
 MAX_STEPS = 50_000
 """Beyond this number of subtraction steps the answer is "undecided", which callers must refuse."""
-MAX_EXAMPLES = 5
 MAX_REMAINING = 64
 """Limit on remaining boxes: they contain enough counterexamples."""
 FIRST_BATCH = 8

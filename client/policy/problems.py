@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from client.models.strict_json import Path, StrictJsonError, path_text
 
 MAX_PROBLEMS = 20
+MAX_EXAMPLES = 5
+"""Limit of counterexamples in the answer of an author check."""
 REMEDIES = {
     "beyond": "narrow the named rule, or ask a user who has the operation",
     "undecided": "write the rules with fewer different patterns and constraints",

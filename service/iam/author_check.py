@@ -17,7 +17,7 @@ from client.policy.document import InvalidDocument
 from client.policy.engine import Engine, GrantedRule, granted_rules
 from client.policy.matching import ANY_TARGET, OperationPattern, parse_operation_pattern
 from client.policy.model import Document, Rule
-from client.policy.problems import REMEDIES
+from client.policy.problems import MAX_EXAMPLES, REMEDIES
 from service import errors
 from service.api.enforcement import load_grants
 from service.authz.context import TenantContext
@@ -239,7 +239,7 @@ def require_authority_over(connection: Connection, author: Author, principals: S
             "you did not create this principal and do not have all its permissions"
             if author.scopes is None
             else "the API key does not have all permissions of this principal",
-            details={"principals": beyond, "counterexamples": examples[: containment.MAX_EXAMPLES]},
+            details={"principals": beyond, "counterexamples": examples[:MAX_EXAMPLES]},
             hint="ask its creator or an admin"
             if author.scopes is None
             else "use a key that has these permissions, or sign in: frost login",

@@ -176,6 +176,18 @@ async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, e
     assert it.text == text
 
 
+async def test_a_limited_rule_grants_no_operation_of_the_future(viewer: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("compute:*:list compute:*")))
+    await it.expect("× grants more than you have")
+    await it.press("f9", shows="to the 21 operations you have")
+    await it.press("down", shows="then within your permissions")
+    await it.press("2")
+    await it.answered()
+    await it.expect("✓ within your permissions")
+    assert '"compute:instance-types:read"' in it.text
+    assert it.editor.evaluation.any_target.effective == 21
+
+
 @SMALL
 async def test_fixes_are_explained_and_end_with_their_user(viewer: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule("compute:instances:*")))

@@ -35,6 +35,8 @@ class Fix(NamedTuple):
     title: str
     text: str
     note: str
+    rule: Rule | None = None
+    """The rule limited to the author's operations. Its patterns may match future ones, which the author lacks."""
 
 
 async def verified_fixes(
@@ -83,8 +85,10 @@ async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Counterexample, n
             fix = fix._replace(text=shorter)
         else:
             return None
-    text = fix.text
-    check = await ask(analysis.check(tenant_id, text))
+    check = await ask(analysis.check(tenant_id, fix.text))
+    if fix.rule is not None and any(one.future for one in check.counterexamples):
+        text = await asyncio.to_thread(_name_operations, fix.text, fix.rule, names)
+        fix, check = fix._replace(text=text), await ask(analysis.check(tenant_id, text))
     if check.answer == "within":
         result = "The draft is then within your permissions"
     elif count := example_count(check):
@@ -122,13 +126,22 @@ def candidate_fixes(
         )
     own_rule = _only(rule, lambda name: name in permissions, names)
     if permissions and own_rule != shorter and own_rule != rule and (own_rule is not None or len(rules) > 1):
-        count = sum(map(len, _operations_by_pattern(own_rule, names).values())) if own_rule is not None else 0
+        count = len(_operations(own_rule, names)) if own_rule is not None else 0
         if count:
             yield Fix(
                 f"Limit rule {index + 1} to the {count} operations you have",
                 _replace_rules(text, index, [own_rule or {}]),
                 "Removes all operations that you lack from the rule",
+                own_rule,
             )
+
+
+def _name_operations(text: str, rule: Rule, names: Sequence[str]) -> str:
+    """Return the text with the operations of a rule by name: a pattern would also match those of the future."""
+    rules = json.loads(text)["rules"]
+    if rule not in rules:  # an example was excluded from it
+        return text
+    return _replace_rules(text, rules.index(rule), [{**rule, "operations": _operations(rule, names)}])
 
 
 def exclude_operation(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
@@ -206,8 +219,9 @@ def _part(parts: list[str], is_allowed: Callable[[str], bool], names: Sequence[s
     ]
 
 
-def _operations_by_pattern(rule: Rule, names: Sequence[str]) -> dict[str, list[str]]:
-    return {pattern: [name for name in names if matches(pattern, name)] for pattern in rule["operations"]}
+def _operations(rule: Rule, names: Sequence[str]) -> list[str]:
+    """Return the operations of the catalogue that the rule matches."""
+    return [name for name in names if any(matches(pattern, name) for pattern in rule["operations"])]
 
 
 def _three_parts(pattern: str) -> list[str]:
@@ -235,7 +249,7 @@ def _limited_rules(
         limits = _limits(grant)
         if limits == (("*",), ()):
             continue
-        operations = [name for named in _operations_by_pattern(rule, names).values() for name in named]
+        operations = _operations(rule, names)
         same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in operations)
         narrowed = _limit({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
         if narrowed is not None:

@@ -22,6 +22,7 @@ from client.models.analysis import (
     Simulation,
     TargetCoverage,
 )
+from client.policy.problems import MAX_EXAMPLES
 from client.tables.iam import mismatch_text
 from client.text import safe
 from client.texts.effects import counted
@@ -288,8 +289,9 @@ def did_you_mean(suggestions: Iterable[str]) -> str:
 
 
 def example_count(check: AuthorCheck) -> str:
-    """Return the number of counterexamples, such as `3 examples`; empty without counterexamples."""
-    return counted(len(check.counterexamples), "example") if check.counterexamples else ""
+    """Return the number of counterexamples, as `3 examples`; empty without any. The platform limits their number."""
+    count = len(check.counterexamples)
+    return f"{'at least ' * (count >= MAX_EXAMPLES)}{counted(count, 'example')}" if count else ""
 
 
 def rule_name(rule: DecidingRule) -> str:
