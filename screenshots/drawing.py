@@ -23,7 +23,8 @@ FONT, SYMBOL_FONT = "Fira Code", "DejaVu Sans Mono"
 """The font, and the one for letters that it lacks. Cells of both have the same width."""
 MISDRAWN = frozenset("✓∅")
 """Letters that Fira Code draws like others: `✓` like a root sign, `∅` like `ø`."""
-BLOCK = "█"
+BLOCKS = {"█": (0, CELL_HEIGHT), "▀": (0, CELL_HEIGHT // 2), "▄": (CELL_HEIGHT // 2, CELL_HEIGHT // 2)}
+"""Top and height of the letters that are drawn as rectangles. The letters would leave gaps between lines."""
 DIGEST = "Capture"
 """Key of the PNG text that contains the digest of the capture."""
 FRAME = "#292929"
@@ -83,10 +84,10 @@ def _parts(line: Line) -> Iterator[str]:
         )
     for left, width, style, cells in spans:
         colour = _colours(style)[0]
-        for block_left, block_width in _blocks(cells, left):
+        for place, (top, height) in _place_blocks(cells, left):
             yield (
-                f'<rect x="{block_left}" y="0" width="{block_width}" height="{CELL_HEIGHT}" fill="{colour}"'
-                ' shape-rendering="crispEdges"/>'
+                f'<rect x="{place}" y="{top}" width="{CELL_WIDTH}" height="{height}" fill="{colour}"'
+                f'{_face(style)} shape-rendering="crispEdges"/>'
             )
         for font, group in groupby(_place(cells, left), key=lambda placed: font_of(placed[1])):
             letters = list(group)
@@ -118,21 +119,20 @@ def font_of(letter: str) -> str:
 
 
 def _place(cells: list[Cell], left: int) -> Iterator[tuple[int, str]]:
-    """Yield the position of every visible letter. Combining letters share one."""
+    """Yield the position of every visible letter except blocks. Combining letters share one."""
     for cell in cells:
-        if cell.text.strip("\u00a0 ") and cell.text != BLOCK:
+        if cell.text.strip("\u00a0 ") and cell.text not in BLOCKS:
             for letter in cell.text:
                 yield left, letter
         left += cell.width * CELL_WIDTH
 
 
-def _blocks(cells: list[Cell], left: int) -> Iterator[tuple[int, int]]:
-    """Yield the position and width of every full block. The letter would leave a gap between lines."""
+def _place_blocks(cells: list[Cell], left: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the position of every block, with its top and height."""
     for cell in cells:
-        width = cell.width * CELL_WIDTH
-        if cell.text == BLOCK:
-            yield left, width
-        left += width
+        if cell.text in BLOCKS:
+            yield left, BLOCKS[cell.text]
+        left += cell.width * CELL_WIDTH
 
 
 def _colours(style: Style) -> tuple[str, str]:
