@@ -205,7 +205,7 @@ SCENES = (
     ),
     Scene("group-delete", ("3", "…contractors", "delete"), "− compute:instances:create"),
     Scene("access", ("3", "…contractors", "enter", "…expired", "w"), "compute:images:list"),
-    Scene("catalogue", ("4", "…audit:", "slash", *"key-pairs", "enter"), "5 of 528"),
+    Scene("catalogue", ("4", "…audit:", "slash", *"buckets", "enter"), "10 of 528"),
     Scene("who", ("4", "…audit:", "slash", *"key-pairs:import", "enter", "w", "…Target", "enter"), "Astrid"),
     Scene("contexts", ("5",), "3 contexts"),
     Scene("confirm", ("5", "o"), "Sign out?"),
