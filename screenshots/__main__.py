@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from screenshots.capture import compare
-from screenshots.pictures import FOLDER, PictureFolder
+from screenshots.pictures import BROWSER_PICTURE, FOLDER, PictureFolder
 from screenshots.scene_captures import capture_scenes
 
 SIZES = ((120, 36), (80, 24))
@@ -42,6 +42,8 @@ def update(folder: PictureFolder, documents: dict[str, str], *, check: bool, who
             (folder.captures / f"{name}.txt").unlink()
     stale = [name for name, _ in folder.stale()]
     sys.stdout.writelines(f"{name} was not drawn from the present capture\n" for name in stale)
+    if BROWSER_PICTURE in stale:
+        sys.stdout.write(f"draw {BROWSER_PICTURE} with: python -m screenshots.browser\n")
     if not check:
         folder.draw()
     sys.stdout.write(f"{len(documents) - len(changed)} screens equal their captures, {len(changed)} differ\n")

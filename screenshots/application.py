@@ -3,11 +3,14 @@
 Clock, device, prefixes of API keys and latency are fixed, so that captures do not depend on machine or time.
 """
 
+import json
 import os
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
+
+import yaml
 
 from client.connection import resolve
 from screenshots.capture import Capture, read_screen
@@ -20,6 +23,16 @@ CLOCK = "2026-11-21T10:05:00Z"
 DEVICE = "astrid-desk"
 LATENCY_MS = 4.0
 OWNER = "owner@aurora.example"
+CONTEXTS = {
+    "production": {"api_endpoint": "https://frost.aurora.example", "region": "se-sto-1", "read_only": True},
+    "work": {"api_endpoint": "https://api.frost.example"},
+}
+"""Contexts beside the local one."""
+REFUSED_NAME = {"displayName": "Web Shop Europe"}
+REFUSED_KEY = "former-admin"
+REQUEST_ID = "0d9c2c55-2c0d-4a58-9a0f-1b7a3a2f6b11"
+COMPLETED_STEPS = 2
+"""Completed steps of the provisioning job, half of them."""
 
 
 @contextmanager
@@ -30,13 +43,56 @@ def demo_home() -> Iterator[Home]:
     os.environ.update({**home.environment(), "COLORTERM": "truecolor"})
     try:
         home.start()
-        with sqlite3.connect(home.platform_dir / "platform.db", timeout=20) as database:
-            database.execute("UPDATE sessions SET device = ? WHERE place = 'this machine'", (DEVICE,))
-            database.execute("UPDATE api_keys SET key_prefix = 'fmk_' || substr(id, 1, 8)")
-        database.close()
+        with closing(sqlite3.connect(home.platform_dir / "platform.db", timeout=20)) as database:
+            send_refused_request(home, database)
+            with database:
+                database.execute("UPDATE sessions SET device = ? WHERE place = 'this machine'", (DEVICE,))
+                database.execute("UPDATE api_keys SET key_prefix = 'fmk_' || substr(id, 1, 8)")
+            with database:
+                provision_half(database)
+        add_contexts(home)
         yield home
     finally:
         home.remove()
+
+
+def send_refused_request(home: Home, database: sqlite3.Connection) -> None:
+    """Rename a tenant without permission, which the audit log records. The seed has no refused request."""
+    (tenant_id,) = database.execute("SELECT tenant_id FROM api_keys WHERE name = ?", (REFUSED_KEY,)).fetchone()
+    key, headers = home.world_key(REFUSED_KEY), {"X-Request-Id": REQUEST_ID}
+    answer = home.request("PATCH", f"/api/v1/tenants/{tenant_id}", key=key, body=REFUSED_NAME, headers=headers)
+    assert answer.status == 403, answer
+
+
+def provision_half(database: sqlite3.Connection) -> None:
+    """Complete the first steps of the provisioning job. Its process waits for the pace of the first one."""
+    database.execute("BEGIN IMMEDIATE")
+    run_id, started, stored = database.execute(
+        "SELECT run_id, created_at, steps FROM operations WHERE status <> 'completed'"
+    ).fetchone()
+    steps = json.loads(stored)
+    for position, step in enumerate(steps[: COMPLETED_STEPS + 1]):
+        status = "completed" if position < COMPLETED_STEPS else "running"
+        times = {"startedAt": CLOCK, "completedAt": CLOCK if status == "completed" else None}
+        step.update(times, status=status, attempts=1)
+    database.execute(
+        "UPDATE operations SET status = 'running', started_at = ?, progress = ?, current_step = ?, steps = ?,"
+        " seq = seq + 1 WHERE run_id = ?",
+        (
+            started,
+            100 * COMPLETED_STEPS // len(steps),
+            f"{steps[COMPLETED_STEPS]['name']} ({COMPLETED_STEPS + 1}/{len(steps)})",
+            json.dumps(steps),
+            run_id,
+        ),
+    )
+
+
+def add_contexts(home: Home) -> None:
+    """Add contexts to the config file."""
+    config = yaml.safe_load(home.config.read_text())
+    config["contexts"] |= CONTEXTS
+    home.config.write_text(yaml.safe_dump(config, sort_keys=False))
 
 
 @contextmanager

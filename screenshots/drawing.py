@@ -1,9 +1,14 @@
-"""Pictures of captures: a window with the lines in Fira Code, drawn on whole pixels with a small palette."""
+"""Pictures of captures: a window with the lines in Fira Code, drawn on whole pixels with a small palette.
+
+`fc-list`, of the Debian package `fontconfig`, finds a font for each symbol.
+"""
 
 import html
 import io
+import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 
 import cairosvg
 from PIL import Image, PngImagePlugin
@@ -14,6 +19,12 @@ from screenshots.capture import Capture, Cell, Line, spans_of
 CELL_WIDTH, CELL_HEIGHT, FONT_SIZE, BASELINE = 12, 24, 20, 19
 """Pixels. Fira Code is 0.6 of its size wide and 1.2 high, so cells have no gaps and letters need no rounding."""
 MARGIN, TITLE_HEIGHT = 10, 40
+FONT, SYMBOL_FONT = "Fira Code", "DejaVu Sans Mono"
+"""The font, and the one for letters that it lacks. Cells of both have the same width."""
+MISDRAWN = frozenset("✓∅")
+"""Letters that Fira Code draws like others: `✓` like a root sign, `∅` like `ø`."""
+BLOCKS = {"█": (0, CELL_HEIGHT), "▀": (0, CELL_HEIGHT // 2), "▄": (CELL_HEIGHT // 2, CELL_HEIGHT // 2)}
+"""Top and height of the letters that are drawn as rectangles. The letters would leave gaps between lines."""
 DIGEST = "Capture"
 """Key of the PNG text that contains the digest of the capture."""
 FRAME = "#292929"
@@ -59,7 +70,7 @@ def _draw_line(line: Line) -> Image.Image:
     return _draw(
         width,
         CELL_HEIGHT,
-        f'<g font-family="Fira Code" font-size="{FONT_SIZE}" xml:space="preserve">{"".join(_parts(line))}</g>',
+        f'<g font-family="{FONT}" font-size="{FONT_SIZE}" xml:space="preserve">{"".join(_parts(line))}</g>',
     )
 
 
@@ -73,10 +84,17 @@ def _parts(line: Line) -> Iterator[str]:
         )
     for left, width, style, cells in spans:
         colour = _colours(style)[0]
-        if letters := list(_place(cells, left)):
+        for place, (top, height) in _place_blocks(cells, left):
+            yield (
+                f'<rect x="{place}" y="{top}" width="{CELL_WIDTH}" height="{height}" fill="{colour}"'
+                f'{_face(style)} shape-rendering="crispEdges"/>'
+            )
+        for font, group in groupby(_place(cells, left), key=lambda placed: font_of(placed[1])):
+            letters = list(group)
             places = " ".join(str(place) for place, _ in letters)
             text = html.escape("".join(letter for _, letter in letters))
-            yield f'<text x="{places}" y="{BASELINE}" fill="{colour}"{_face(style)}>{text}</text>'
+            family = f' font-family="{font}"' if font != FONT else ""
+            yield f'<text x="{places}" y="{BASELINE}" fill="{colour}"{family}{_face(style)}>{text}</text>'
         for drawn, height in ((style.underline, BASELINE + 3), (style.strike, BASELINE - 6)):
             if drawn:
                 yield (
@@ -85,12 +103,35 @@ def _parts(line: Line) -> Iterator[str]:
                 )
 
 
+@lru_cache
+def font_of(letter: str) -> str:
+    """Return the font that draws a letter. Raise ValueError if both fonts lack it."""
+    if letter.isascii():
+        return FONT
+    command = ["fc-list", f":charset={ord(letter):x}", "family"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  (one letter)
+    families = {family for line in listed.stdout.splitlines() for family in line.split(",")}
+    fonts = (SYMBOL_FONT,) if letter in MISDRAWN else (FONT, SYMBOL_FONT)
+    font = next((font for font in fonts if font in families), None)
+    if font is None:
+        raise ValueError(f"no font draws U+{ord(letter):04X} {letter}: install fonts-firacode and fonts-dejavu-core")
+    return font
+
+
 def _place(cells: list[Cell], left: int) -> Iterator[tuple[int, str]]:
-    """Yield the position of every visible letter. Combining letters share one."""
+    """Yield the position of every visible letter except blocks. Combining letters share one."""
     for cell in cells:
-        if cell.text.strip("\u00a0 "):
+        if cell.text.strip("\u00a0 ") and cell.text not in BLOCKS:
             for letter in cell.text:
                 yield left, letter
+        left += cell.width * CELL_WIDTH
+
+
+def _place_blocks(cells: list[Cell], left: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the position of every block, with its top and height."""
+    for cell in cells:
+        if cell.text in BLOCKS:
+            yield left, BLOCKS[cell.text]
         left += cell.width * CELL_WIDTH
 
 

@@ -10,6 +10,9 @@ from screenshots.drawing import digest_of, draw_png
 
 FORMATS = ("png", "gif", "svg")
 MAX_FOLDER_BYTES = 6_000_000
+BROWSER_PICTURE = "browser.png"
+CAPTURES = {BROWSER_PICTURE: "editor-delete-120x36"}
+"""Captures that have another name than their picture."""
 
 _REFERENCE = re.compile(rf"screenshots/([\w-]+\.(?:{'|'.join(FORMATS)}))")
 
@@ -44,19 +47,23 @@ class PictureFolder:
         files = (path for path in self.path.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
         return sum(path.stat().st_size for path in files)
 
+    def capture_of(self, name: str) -> Capture | None:
+        """Return the capture that a picture shows; None for an animation."""
+        document = self.captures / f"{CAPTURES.get(name, Path(name).stem)}.txt"
+        return parse_capture(document.read_text()) if document.exists() else None
+
     def stale(self) -> Iterator[tuple[str, Capture]]:
         """Yield name and capture of each shown picture that is missing or was drawn from another capture."""
         for name in sorted(self.shown):
-            document, picture = self.captures / f"{Path(name).stem}.txt", self.path / name
-            if document.exists():
-                capture = parse_capture(document.read_text())
-                if not picture.exists() or digest_of(picture.read_bytes()) != capture.digest:
-                    yield name, capture
+            capture, picture = self.capture_of(name), self.path / name
+            if capture and (not picture.exists() or digest_of(picture.read_bytes()) != capture.digest):
+                yield name, capture
 
     def draw(self) -> None:
-        """Draw the stale pictures and delete the pictures that no document shows."""
+        """Draw the stale pictures, except that of the browser, and delete the pictures that no document shows."""
         for name, capture in self.stale():
-            (self.path / name).write_bytes(draw_png(capture))
+            if name != BROWSER_PICTURE:
+                (self.path / name).write_bytes(draw_png(capture))
         for name in self.present - self.shown:
             (self.path / name).unlink()
 

@@ -61,6 +61,14 @@ async def denied(pilot: Pilot) -> None:
     pilot.app.screen.form.set_values({"resourceTags": "env=prod", "sourceIp": "203.0.113.7", "requestTags": "none"})
 
 
+async def deleted(pilot: Pilot) -> None:
+    """Change the request to one that a rule denies."""
+    await text_written(pilot, lambda text: text)
+    await pilot.press(*DELETE_REQUEST)
+    await until(pilot, lambda: "× DENIED" in text_of(pilot.app), "the decision")
+    await pilot.press("escape")
+
+
 async def unreadable(pilot: Pilot) -> None:
     """Misspell an operation. The last decision remains visible and is marked as old."""
     await text_written(pilot, lambda text: text.replace("compute:launch-templates:*", "compute:lunch-templates:*"))
@@ -166,18 +174,21 @@ async def until(pilot: Pilot, holds: Callable[[], bool], name: str) -> None:
 
 
 EDITOR = ("2",)
+DELETE_REQUEST = ("f3", *["backspace"] * len("compute:instances:read"), *"compute:instances:delete")
 TAGS = ("colon", *"default-tags", "enter", "…Version 1")
 DRAFT = (
     *(*TAGS, "n", "…0/64", *"stage", "equals_sign", *"blue", "enter", "…+ stage"),
     *("k", "delete", "…− owner", "k", "enter", "…Edit env", *["backspace"] * 4, *"dev", "enter", "…~ env"),
 )
+# The key `[/x] nightly` of Staging is for tests: its name has markup and an emoji.
+KEYS = ("6", "…old-deploy", "slash", *"!staging", "enter", "…15 of 16")
 NEW_KEY = ("6", "…bars span", "n", "…compute:read", *"night watch")
 
 SCENES = (
     Scene("tenants", (), "Newsroom"),
     Scene("tenants-light", (), "Newsroom", theme="frost-light"),
     Scene("tenants-filter", ("slash", *"aurora !staging", "enter"), "3 of 6"),
-    Scene("provisioning", ("slash", *"sandbox", "enter", "d"), "isolation"),
+    Scene("provisioning", ("slash", *"sandbox", "enter", "d"), "50%"),
     Scene("switcher", ("ctrl+t",), "Switch tenant"),
     Scene("create", ("n", *"Night Shift"), "Night Shift"),
     Scene("policies", ("2",), "contractor access"),
@@ -194,15 +205,15 @@ SCENES = (
     ),
     Scene("group-delete", ("3", "…contractors", "delete"), "− compute:instances:create"),
     Scene("access", ("3", "…contractors", "enter", "…expired", "w"), "compute:images:list"),
-    Scene("catalogue", ("4", "…audit:", "slash", *"key-pairs", "enter"), "5 of 528"),
+    Scene("catalogue", ("4", "…audit:", "slash", *"buckets", "enter"), "10 of 528"),
     Scene("who", ("4", "…audit:", "slash", *"key-pairs:import", "enter", "w", "…Target", "enter"), "Astrid"),
-    Scene("contexts", ("5",), "Endpoint"),
+    Scene("contexts", ("5",), "3 contexts"),
     Scene("confirm", ("5", "o"), "Sign out?"),
-    Scene("api-keys", ("6", "…old-deploy", "j", "j"), "old-deploy"),
+    Scene("api-keys", (*KEYS, "j"), "Newsroom"),
     Scene("api-keys-unused", ("6", "…old-deploy", "slash", *"used:never", "enter"), "3 of 16"),
     Scene("api-key-create", (*NEW_KEY, *["tab"] * 5, "space", "space"), "2 selected"),
     Scene("api-key-secret", ("6", "…old-deploy"), "shown only once", then=new_secret),
-    Scene("api-key-rotate", ("6", "…old-deploy", *["j"] * 14, "o"), "Rotate deploy-pipeline"),
+    Scene("api-key-rotate", (*KEYS, *["j"] * 13, "o"), "Rotate deploy-pipeline"),
     Scene("api-key-revoke", ("6", "…old-deploy", *["j"] * 14, "v"), "Revoke API key?"),
     Scene("sessions", ("7", "…thinkpad", "j"), "thinkpad"),
     Scene("sessions-end", ("7", "…thinkpad", "j", "delete"), "End all sessions?"),
@@ -217,7 +228,7 @@ SCENES = (
     Scene("default-tags-preview", (*TAGS, "p"), "would change"),
     Scene("apply", TAGS, "snapshot (7/44)", then=running),
     Scene("apply-failures", (*TAGS, "p", "…would change", "f", "…legacy-erp"), "invalid state"),
-    Scene("activity", ("colon", *"activity", "enter", "…policy.attach", "j", "j"), "entries"),
+    Scene("activity", ("colon", *"activity", "enter", "…tenant.rename"), "41 entries"),
     Scene("activity-of", ("2", "…contractor", "A"), "2 entries"),
     Scene("activity-refused", ("colon", *"activity", "enter"), "Only an owner or admin", person=VIEWER),
     Scene("help", ("question_mark",), "Create tenant"),
@@ -225,6 +236,7 @@ SCENES = (
     Scene("editor", EDITOR, "within your permissions", then=editor_opened),
     Scene("editor-light", EDITOR, "within your permissions", theme="frost-light", then=editor_opened),
     Scene("editor-denied", EDITOR, "nearest", then=denied),
+    Scene("editor-delete", EDITOR, "denied by rule 3", then=deleted),
     Scene("editor-problem", EDITOR, "! line 9", then=unreadable),
     Scene("editor-completion", EDITOR, "compute:scale-groups: ", then=completing),
     Scene("editor-coverage", EDITOR, "−", then=coverage),

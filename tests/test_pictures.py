@@ -1,5 +1,7 @@
 """The captures of the screens, the pictures drawn from them, and which of both the repository holds."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from rich.style import Style
 from screenshots import animation
 from screenshots.__main__ import update
 from screenshots.capture import Capture, compare, parse_capture, read_screen, write_capture
-from screenshots.pictures import FOLDER, MAX_FOLDER_BYTES, PictureFolder
+from screenshots.drawing import SYMBOL_FONT, digest_of, draw_png, font_of
+from screenshots.pictures import BROWSER_PICTURE, CAPTURES, FOLDER, MAX_FOLDER_BYTES, PictureFolder
 from screenshots.scenes import SCENES
 
 PLAIN = Style.parse("#d8dee6 on #12161c")
@@ -36,6 +39,32 @@ def test_the_folder_has_the_present_pictures_of_the_documents_and_is_small() -> 
     assert FOLDER.shown == FOLDER.present
     assert [name for name, _ in FOLDER.stale()] == []
     assert FOLDER.size <= MAX_FOLDER_BYTES
+
+
+@pytest.mark.skipif(not shutil.which("fc-list"), reason="no fc-list on this machine: apt-get install fontconfig")
+def test_a_font_draws_every_letter_of_the_pictures_and_no_letter_looks_like_another() -> None:
+    if SYMBOL_FONT not in subprocess.run(["fc-list", ":", "family"], capture_output=True, text=True, check=True).stdout:
+        pytest.skip(f"no {SYMBOL_FONT} on this machine: apt-get install fonts-dejavu-core")
+    captures = [capture for name in FOLDER.shown if (capture := FOLDER.capture_of(name))]
+    letters = {letter for capture in captures for letter in capture.text if letter.isprintable()}
+    assert {letter for letter in letters if font_of(letter) == SYMBOL_FONT} >= {"✓", "∅"}
+    with pytest.raises(ValueError, match=r"no font draws U\+10FFFF"):
+        font_of("\U0010ffff")
+
+
+def test_the_picture_of_the_browser_has_a_capture_that_makes_it_obsolete(
+    folder: PictureFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture = FOLDER.capture_of(BROWSER_PICTURE)
+    assert capture is not None
+    assert digest_of((FOLDER.path / BROWSER_PICTURE).read_bytes()) == capture.digest
+    (folder.root / "README.md").write_text(f"![Browser](screenshots/{BROWSER_PICTURE})")
+    browser = {CAPTURES[BROWSER_PICTURE]: write_capture(TENANTS)}
+    assert not update(folder, browser, check=False, whole=True)
+    assert not (folder.path / BROWSER_PICTURE).exists()
+    assert "python -m screenshots.browser" in capsys.readouterr().out
+    (folder.path / BROWSER_PICTURE).write_bytes(draw_png(TENANTS))
+    assert update(folder, browser, check=True, whole=True)
 
 
 def test_the_moving_picture_is_small_and_about_twenty_seconds_long() -> None:
