@@ -32,7 +32,7 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
     """List the operations that a principal may perform, and why.
 
     A principal is an API key, a workload identity or a user of this tenant. The name of a workload identity is
-    NAMESPACE/SERVICE_ACCOUNT. `iam who` shows the ids of users. `conditional` operations depend on the target or on
+    NAMESPACE/SERVICE_ACCOUNT. `iam who` shows the IDs of users. `conditional` operations depend on the target or on
     facts of the request; -o wide shows on which. `denied` operations are allowed by one policy rule and always
     denied by another.
 
