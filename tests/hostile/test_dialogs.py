@@ -23,7 +23,7 @@ class Asking(KeyQueueApp):
         self.answers: list[bool | None] = []
 
     def ask(self) -> None:
-        facts = [("Tenant", self.tenant), ("Id", STAGING)]
+        facts = [("Tenant", self.tenant), ("ID", STAGING)]
         self.push_screen(Confirm("Delete the tenant?", facts, **self.options), self.answers.append)
 
 

@@ -170,7 +170,7 @@ class Account(ListScreen[Record]):
         default = self.workspace.find(str(me.get("tenantId") or ""))
         if default is not None:
             facts.append(("Default", f"tenant {default['displayName']}"))
-        return [*facts, ("Id", str(me.get("id", "")))]
+        return [*facts, ("ID", str(me.get("id", "")))]
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         role = str(record.get("role", ""))
@@ -181,7 +181,7 @@ class Account(ListScreen[Record]):
                 counted(len(tenants), "tenant", "tenants"),
                 names(tenants, "displayName", self.workspace.tenants_state == "fresh", "no tenants with access"),
             ),
-            ("Id", [("", str(record["id"]))]),
+            ("ID", [("", str(record["id"]))]),
         ]
 
     def _tenants(self, organization: Record) -> list[Record]:
@@ -265,7 +265,7 @@ class Sessions(RemoteListScreen["Session"]):
             ("Ends", exact(record.expires_at, now)),
         ]
         here: list[Section] = [("", [("", "This is your current session.")])] if record.current else []
-        return record.device or record.id, [("", facts), *here, ("Id", [("", record.id)])]
+        return record.device or record.id, [("", facts), *here, ("ID", [("", record.id)])]
 
     # Actions
 

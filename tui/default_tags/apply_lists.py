@@ -167,7 +167,7 @@ class ApplyRuns(ChildListScreen[Record]):
             sections.append(("Undone by", [("", str(record["undoneBy"]))]))
         if record.get("undoes"):
             sections.append(("Undoes", [("", str(record["undoes"]))]))
-        return kind_text(record).capitalize(), [*sections, ("Id", [("", str(record["runId"]))])]
+        return kind_text(record).capitalize(), [*sections, ("ID", [("", str(record["runId"]))])]
 
     def do_open(self, run_id: str = "") -> None:
         chosen_id = run_id or str((self.record or {}).get("runId", ""))
@@ -267,4 +267,4 @@ class Untouched(ChildListScreen[Record]):
         if advice := apply.AGAIN.get(reason):
             facts.append(("Next", advice))
         message: list[Section] = [("Message", [("", str(record["message"]))])] if record.get("message") else []
-        return resource_text(record), [("", facts), *message, ("Id", [("", str(record.get("resourceId") or "—"))])]
+        return resource_text(record), [("", facts), *message, ("ID", [("", str(record.get("resourceId") or "—"))])]

@@ -194,7 +194,7 @@ class Who(ChildListScreen[Record]):
             ("", facts),
             *grants("Because of", record.get("by") or ()),
             *grants("Unless denied by", record.get("deniedBy") or ()),
-            ("Id", [("", str(record["id"]))]),
+            ("ID", [("", str(record["id"]))]),
         ]
 
     def do_access(self, argument: str = "") -> None:

@@ -56,7 +56,7 @@ class Groups(RemoteListScreen[Record]):
                 names(policies.records, "name", policies.known, "none"),
             ),
             ("", [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]),
-            ("Id", [("", str(record["id"]))]),
+            ("ID", [("", str(record["id"]))]),
         ]
 
     # Actions
@@ -196,7 +196,7 @@ class Members(ChildListScreen[Record]):
             ("", [*facts, ("Added", time_text(record.get("addedAt")))]),
             ("In groups", names(groups.records, "name", groups.known, "none")),
             ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
-            ("Id", [("", str(record["memberId"]))]),
+            ("ID", [("", str(record["memberId"]))]),
         ]
 
     # Actions

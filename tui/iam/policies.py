@@ -63,7 +63,7 @@ class Policies(RemoteListScreen[Record]):
                 "Attached to",
                 names(attached.records, "attacheeName", attached.known, "none, so the policy has no effect"),
             ),
-            ("Id", [("", str(record["id"]))]),
+            ("ID", [("", str(record["id"]))]),
         ]
 
     # Actions
@@ -198,7 +198,7 @@ class Attachments(ChildListScreen[Record]):
         sections.append(("All attached policies", names(policies.records, "name", policies.known, "none")))
         return str(record.get("attacheeName") or record["attacheeId"]), [
             *sections,
-            ("Id", [("", str(record["attacheeId"]))]),
+            ("ID", [("", str(record["attacheeId"]))]),
         ]
 
     # Actions

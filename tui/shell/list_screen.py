@@ -310,7 +310,7 @@ class ListScreen(Row, Generic[T]):
 
         plain = [dict(record) for record in records]
         return {
-            "id": "\n".join(map(self.KIND.id_of, records)),
+            "ID": "\n".join(map(self.KIND.id_of, records)),
             "name": "\n".join(str(record.get(self.KIND.name_key, "")) for record in records),
             "row": "\n".join("\t".join(column.text(record) for column in self.columns()) for record in records),
             "JSON": json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False),

@@ -215,7 +215,7 @@ class RemoteListScreen(ListScreen[T]):
         texts = dict(super().copies())
         records = [record_of(record) for record in self.table.selected_records]
         if records and self.KIND.id_key == "key":
-            texts["id"] = "\n".join(kind_and_id(record)[1] for record in records)
+            texts["ID"] = "\n".join(kind_and_id(record)[1] for record in records)
             plain = [{name: value for name, value in record.items() if name != "key"} for record in records]
             texts["JSON"] = json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False)
         return texts

@@ -183,7 +183,7 @@ class Tenants(ListScreen[Record]):
         return str(record.get("displayName", "")), [
             ("", facts),
             ("", times),
-            ("Id", [("", str(record["id"]))]),
+            ("ID", [("", str(record["id"]))]),
         ]
 
     def show_detail(self) -> None:
