@@ -107,7 +107,7 @@ async def new_secret(pilot: Pilot) -> None:
     from tui.account.key_create import NewSecret
 
     facts = [
-        ("Id", "5c0d2c1e-8a55-4f0b-9a37-6d3c1f0e7a42"),
+        ("ID", "5c0d2c1e-8a55-4f0b-9a37-6d3c1f0e7a42"),
         ("Tenant", "Web Shop"),
         ("Scopes", "compute:read, storage:read"),
         ("Expires", "2027-11-21 10:05Z"),

@@ -131,6 +131,15 @@ def start_error(error: Exception) -> str:
     return str(error)
 
 
+def _address_text(listener: socket.socket) -> str:
+    """Return the path of a unix socket, or HOST:PORT."""
+    address = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
+        return str(address)
+    host, port = address[:2]
+    return f"[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{host}:{port}"
+
+
 def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     """Serve the platform until it stops; return the exit status."""
     log_file = LogFile(settings.data_dir / NAME, int(settings.log_megabytes * 1024 * 1024))
@@ -170,7 +179,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     )
     server = Server(config, platform, app.state.worker, app.state.idle_tracker, admission)
     platform.request_stop = server.drain
-    logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))
+    logger.info("listening on %s", ", ".join(map(_address_text, sockets)))
     start_analysis(app.routes, platform.stopping)
     server.run(list(sockets))
     return 0

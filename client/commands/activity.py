@@ -26,7 +26,7 @@ _HINTS = {
 @leaf(
     "activity",
     Option(["--operation"], metavar="NAME", help="Audit event (policy.attach) or resource type (policy)."),
-    Option(["--actor"], metavar="WHO", help="E-mail address of a member, or id of a user, key or identity."),
+    Option(["--actor"], metavar="WHO", help="E-mail address of a member, or ID of a user, key or identity."),
     Option(["--outcome"], type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"One of: {', '.join(OUTCOMES)}."),
     Option(["--since"], metavar="WHEN", help="Age (2h, 3d), date (its start in local time) or RFC 3339 timestamp."),
     Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
@@ -37,7 +37,7 @@ _HINTS = {
     examples=(
         "frost tenant activity --since 2d",
         "frost tenant activity --operation policy --outcome refused -o wide",
-        "frost tenant activity --actor astrid@aurora.example --all -o json",
+        "frost tenant activity --actor owner@aurora.example --all -o json",
     ),
 )
 def activity(
@@ -55,7 +55,7 @@ def activity(
 ) -> None:
     """List the entries of the audit log, newest first.
 
-    For owners and admins of the tenant's organization. Shows the names of existing resources and the ids of deleted
+    For owners and admins of the tenant's organization. Shows the names of existing resources and the IDs of deleted
     ones.
     """
     for flag, value in (("--operation", operation), ("--actor", actor), ("--target", target)):

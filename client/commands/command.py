@@ -25,7 +25,7 @@ from client.commands.usage_errors import FORMATS
 if TYPE_CHECKING:
     from client.commands.invocation import Invocation
 
-_PERSON = "Requires an interactive login (frost login); API keys and machine tokens are rejected."
+REQUIRES_PERSON = "Requires an interactive login (frost login); API keys and machine tokens are rejected."
 _HELP_WIDTH = 100
 
 
@@ -80,7 +80,7 @@ class _Framed(click.Command):
         """Write text, usage, aliases, examples, arguments, commands, flags and global flags."""
         text = [self.help or ""]
         if _needs_person(ctx):
-            text.append(_PERSON)
+            text.append(REQUIRES_PERSON)
         formatter.write_text("\n\n".join(text))
         with formatter.section("Usage"):
             formatter.write_text(f"{ctx.command_path} {' '.join(self._usage(ctx))}")
@@ -334,7 +334,7 @@ GLOBAL_FLAGS: tuple[click.Option, ...] = (
     _GlobalFlag(
         ["--tenant"],
         metavar="ID",
-        help="Tenant to operate on (id); default: FROST_TENANT, `tenant use`, your default tenant.",
+        help="ID of the tenant to operate on; default: FROST_TENANT, `tenant use`, your default tenant.",
         shell_complete=_tenants,
     ),
     Option(

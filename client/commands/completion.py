@@ -73,9 +73,9 @@ completion = Command(
     "completion",
     callback=_print_script,
     params=[Argument(["shell"], metavar="SHELL", type=click.Choice(SHELLS), help="bash, zsh or fish.")],
-    help="Print the completion script for a shell.\n\nIt completes commands, flags, files after `--document @`, "
-    "and names and ids of existing records. The script has no effect until the shell reads it, as in the examples; "
-    "add that line to ~/.bashrc or ~/.zshrc to keep it.",
+    help="Print the completion script for a shell.\n\n"
+    "It completes commands, flags, files after `--document @`, and names and IDs of existing records. The script has\n"
+    "no effect until the shell reads it, as in the examples; add that line to ~/.bashrc or ~/.zshrc to keep it.",
     examples=(
         "source <(frost completion bash)",
         "source <(frost completion zsh)",

@@ -164,9 +164,9 @@ login = Command(
         Option(["--endpoint"], metavar="URL", help="Create the context for this endpoint."),
     ],
     help="Sign in with the browser or a device code.\n\n"
-    "Without a flag, the browser opens if there is one, else a code is shown. The local platform signs in the owner of "
-    "its socket without either. With --context, the context becomes the current one; with --endpoint, it is created "
-    "first.",
+    "Without a flag, the browser opens if there is one, else a code is shown. The local platform signs in the owner\n"
+    "of its socket without either. With --context, the context becomes the current one; with --endpoint, it is\n"
+    "created first.",
     examples=(
         "frost login",
         "frost login --as admin@aurora.example",

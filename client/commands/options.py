@@ -217,7 +217,7 @@ _WHERE = {
 }
 
 
-_BY_TAB = "shell completion lists the ids of this tenant: frost completion --help"
+_BY_TAB = "shell completion lists the IDs of this tenant: frost completion --help"
 
 
 def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | None, unrelated: str, see: str) -> None:

@@ -182,13 +182,13 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
 
 @tenant.leaf(
     "rename",
-    Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
+    Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids, help="ID of the tenant."),
     Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
     WITHIN_ORGANIZATION,
     examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
 def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
-    """Change a tenant's display name. Its id and slug do not change.
+    """Change a tenant's display name. Its ID and slug do not change.
 
     Requires the role admin or owner in the tenant's organization.
     """
@@ -220,7 +220,7 @@ def _rename(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
 def use(run: Invocation, name: str, organization: str | None) -> None:
     """Select the active tenant of the current context.
 
-    TENANT is an id, a display name or a slug, in any letter case, of exactly one of your tenants.
+    TENANT is an ID, a display name or a slug, in any letter case, of exactly one of your tenants.
     """
     name = _require_value("TENANT", name)
     if organization is None:

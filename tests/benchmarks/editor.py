@@ -91,8 +91,11 @@ async def _typed(home: Home, text: str) -> list[Line]:
     ratio = statistics.median(one / other for one, other in zip(verdicts, bare, strict=True))
     return [
         Line("editor: a key changes 140 KB of text", edit + paint, FRAME_MS, "a frame", "ms"),
-        Line("editor: key to verdict, 140 KB", verdict, VERDICT_MS, "what a hand notices", "ms"),
+        Line("editor: key to decision, 140 KB", verdict, VERDICT_MS, "a delay that users notice", "ms"),
         Line(
-            "editor: key to verdict, 140 KB", ratio, 2.5, f"the bare question ({statistics.median(bare) * 1e3:.0f} ms)"
+            "editor: key to decision, 140 KB",
+            ratio,
+            2.5,
+            f"one simulate request ({statistics.median(bare) * 1e3:.0f} ms)",
         ),
     ]

@@ -63,7 +63,7 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
     flooding, quiet = (Key(platform, "compute:read", rateLimit=60_000) for _ in range(2))
     path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=20"
     alone = percentiles(lambda: asked(port, path, quiet.secret, OTHER), 2.0)
-    yield Line(f"another caller, quiet: p99 ({name})", alone[1], 100, f"p50 {alone[0]:.1f} ms", "ms")
+    yield Line(f"another principal, quiet: p99 ({name})", alone[1], 100, f"p50 {alone[0]:.1f} ms", "ms")
     credential = {"X-API-Key": flooding.secret}
     session = {"Authorization": f"Bearer {platform.token(OWNER)}"}
     floods = {
@@ -76,7 +76,7 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
         with flooded(port, content, sources) as counts:
             time.sleep(2)
             probes = {
-                "another caller": lambda: asked(port, path, quiet.secret, OTHER),
+                "another principal": lambda: asked(port, path, quiet.secret, OTHER),
                 "/healthz": lambda: asked(port, "/healthz", None, OTHER),
                 "/healthz of the flooding address": partial(asked, port, "/healthz", None, sources[0]),
                 "/readyz": lambda: asked(port, "/readyz", None, OTHER),
@@ -86,18 +86,20 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
             used = resident(pid)
         if not counts["200"]:
             raise RuntimeError(f"none of the {kind} is answered: {dict(counts)}")
-        most = {"another caller": 500.0}
+        most = {"another principal": 500.0}
         for what, (p50, p99, failed) in figures.items():
             against = f"p50 {p50:.1f} ms, {failed} failed; flood {dict(counts)}"
             yield Line(
                 f"{what}, {CONNECTIONS} busy with {kind}: p99 ({name})", p99, most.get(what, 100.0), against, "ms"
             )
-        yield Line(f"memory, {CONNECTIONS} busy with {kind} ({name})", used, 400, "", "MiB")
+        yield Line(f"memory, {CONNECTIONS} busy with {kind} ({name})", used, 400, "a fixed limit", "MiB")
     peak, seconds = held_bodies(port, pid)
     yield Line(
         f"memory, {BODIES} held bodies of {BODY_BYTES:,} ({name})", peak, 400, f"gone after {seconds:.0f} s", "MiB"
     )
-    yield Line(f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})", trailers(port, pid), 400, "", "MiB")
+    yield Line(
+        f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})", trailers(port, pid), 400, "a fixed limit", "MiB"
+    )
 
 
 # Probes

@@ -76,7 +76,7 @@ def sloped(
     told = ", ".join(f"{median:.1f}" for median in medians)
     yield Line(what, slope([math.log(size) for size in SIZES], [math.log(m) for m in medians]), most, f"{told} ms", "")
     if milliseconds is not None:
-        yield Line(f"{what}, of {SIZES[-1]:,}", medians[-1], milliseconds, "the clock", "ms")
+        yield Line(f"{what}, of {SIZES[-1]:,}", medians[-1], milliseconds, "a fixed limit", "ms")
 
 
 def slope(along: Sequence[float], values: Sequence[float]) -> float:

@@ -49,12 +49,14 @@ def run() -> Iterator[Line]:
         )
         yield Line(f"the platform, {SCREENS} screens idle", own, 20, "one core", "%")
         yield Line(f"all {SCREENS} screens together, idle", theirs, 50, "one core", "%")
-        yield Line(f"a question of others, {SCREENS} screens idle", asked(home) / alone_ms, 1.5, "with one screen open")
+        yield Line(
+            f"a request of another client, {SCREENS} screens idle", asked(home) / alone_ms, 1.5, "with one screen open"
+        )
         everywhere = statistics.median(renamed(home, programs, turn) for turn in range(RENAMES))
         told = f"one screen alone ({alone * 1000:.0f} ms), {SCREENS} times"
         yield Line(f"a change on the last of {SCREENS} screens", everywhere / alone / SCREENS, 1, told)
         more = (resident(platform) - used) / SCREENS
-        yield Line("the platform's memory for each screen", more, 1, "the promise", "MiB")
+        yield Line("the platform's memory for each screen", more, 1, "a fixed limit", "MiB")
     finally:
         for program in programs:
             program.write(key_bytes("ctrl+q"))

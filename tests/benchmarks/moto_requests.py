@@ -58,8 +58,8 @@ def compared(name: str, url: str | None, commands: Path) -> Iterator[Line]:
             "ListGroups": lambda: rate(other, listing, settings.seconds),
             "CreateGroup": lambda: rate(other, making, settings.seconds),
         }
-        for what, ours, peer, most in (("reads", reads, "ListGroups", 2), ("writes", writes, "CreateGroup", 5)):
-            yield slower(f"{what} a second ({name})", ours, theirs[peer], most, f"moto {peer}")
+        for what, ours, peer, most in (("read", reads, "ListGroups", 2), ("write", writes, "CreateGroup", 5)):
+            yield slower(f"time of a {what} ({name})", ours, theirs[peer], most, f"moto {peer}")
 
 
 def slower(what: str, ours: Callable[[], float], theirs: Callable[[], float], most: float, against: str) -> Line:
@@ -67,7 +67,7 @@ def slower(what: str, ours: Callable[[], float], theirs: Callable[[], float], mo
     pairs = [(ours(), theirs()) for _ in range(settings.rounds)]
     mine, other = (statistics.median(pair[side] for pair in pairs) for side in (0, 1))
     ratio = statistics.median(other / mine for mine, other in pairs)
-    return Line(f"{what}: {mine:,.0f}", ratio, most, f"{against} ({other:,.0f})")
+    return Line(f"{what}: {mine:,.0f}/s", ratio, most, f"{against}: {other:,.0f}/s")
 
 
 def form(action: str, **fields: str) -> bytes:

@@ -21,19 +21,30 @@ class Line:
 
     @property
     def holds(self) -> bool:
-        return self.value >= self.most if self.is_least else self.value <= self.most
+        return self._is_met_by(self.value)
+
+    def _is_met_by(self, value: float) -> bool:
+        return value >= self.most if self.is_least else value <= self.most
+
+    @property
+    def figure(self) -> str:
+        """The value with two digits, or with as many as show whether the goal is met."""
+        digits = 2
+        while digits < 6 and self._is_met_by(float(f"{self.value:.{digits}f}")) != self.holds:
+            digits += 1
+        return f"{self.value:.{digits}f}"
 
     def __str__(self) -> str:
         mark = "ok " if self.holds else "NO "
         bound = "at least" if self.is_least else "at most"
-        return f"{mark} {self.what:<58} {self.value:>9.2f} {self.unit:<5} {bound} {self.most:g}, against {self.against}"
+        return f"{mark} {self.what:<58} {self.figure:>9} {self.unit:<5} {bound} {self.most:g}, against {self.against}"
 
     def row(self) -> str:
         """Return a row of the table in docs/benchmarks.md."""
         goal = f"{'>=' if self.is_least else '<='} {self.most:g} {self.unit}".rstrip() + (
             "" if self.holds else " (missed)"
         )
-        return f"| {self.what} | {self.against} | {self.value:.2f} {self.unit} | {goal} |"
+        return f"| {self.what} | {self.against} | {self.figure} {self.unit} | {goal} |"
 
 
 def seconds(command: Sequence[str], env: Mapping[str, str]) -> float:

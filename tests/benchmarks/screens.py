@@ -88,7 +88,7 @@ def run() -> Iterator[Line]:
             program.until_quiet(1.5, 10)
             idle = measure_idle(program, 5)
         yield Line("idle output", idle, 0, "nothing", "B/s")
-        yield Line("tenant switch to its rows", switch(ours, env), 100, "the clock", "ms")
+        yield Line("tenant switch to its rows", switch(ours, env), 100, "a fixed limit", "ms")
 
 
 @contextmanager

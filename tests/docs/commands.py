@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import click
 
-from client.commands.command import GLOBAL_FLAGS, Command, Group, Lazy
+from client.commands.command import GLOBAL_FLAGS, REQUIRES_PERSON, Command, Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.root import root
 from tui import launch
 
-PERSON = "Requires a person who is signed in."
 ESCAPED_BAR = r"\|"
 ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
 
@@ -62,7 +61,9 @@ def parse(words: list[str]) -> click.Command:
 
 def render() -> str:
     register_web()
-    parts = ["## Flags of every command", _flags(GLOBAL_FLAGS, click.Context(root))]
+    context = click.Context(root)
+    parts = ["## Flags of every command", _flags(GLOBAL_FLAGS, context)]
+    parts += ["## Flags of `frost` without a command", _flags(root.params, context)]
     for entry in entries():
         level = "##" if entry.words.count(" ") == 1 else "###"
         parts += [f"{level} {entry.words}", *_body(entry)]
@@ -74,7 +75,7 @@ def _body(entry: Entry) -> Iterator[str]:
     context = click.Context(command, info_name=entry.words)
     yield _plain(command.help or "")
     if entry.person and not isinstance(command, Group):
-        yield PERSON
+        yield REQUIRES_PERSON
     if entry.aliases:
         yield "Also: " + ", ".join(f"`{alias}`" for alias in entry.aliases)
     if isinstance(command, Group):

@@ -23,7 +23,7 @@ class Asking(KeyQueueApp):
         self.answers: list[bool | None] = []
 
     def ask(self) -> None:
-        facts = [("Tenant", self.tenant), ("Id", STAGING)]
+        facts = [("Tenant", self.tenant), ("ID", STAGING)]
         self.push_screen(Confirm("Delete the tenant?", facts, **self.options), self.answers.append)
 
 
@@ -83,7 +83,7 @@ async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str
 def test_an_answer_typed_before_the_question_of_a_command_does_not_count(demo: Home) -> None:
     demo.start()
     program = Program(
-        [sys.executable, "-m", "tui", "platform", "reset"], 100, 20, env=demo.environment(), inherit=False
+        [sys.executable, "-m", "tui", "platform", "reset"], 140, 20, env=demo.environment(), inherit=False
     )
     program.write(b"y\r")
     program.wait_for("[y/N]")

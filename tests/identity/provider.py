@@ -163,7 +163,7 @@ class Site:
     def _listening(self) -> str:
         for _ in range(1200):
             assert self._process.poll() is None, self.log
-            if found := re.search(r"listening on .*\('127\.0\.0\.1', (\d+)\)", self.log):
+            if found := re.search(r"listening on .* 127\.0\.0\.1:(\d+)", self.log):
                 return f"http://127.0.0.1:{found[1]}"
             time.sleep(0.05)
         raise AssertionError(self.log)

@@ -267,5 +267,5 @@ def read_until_closed(connection: socket.socket) -> bytes:
 def tcp_address(running: Running) -> tuple[str, int]:
     """Where it listens, from its log: port 0 takes a free one."""
     (line,) = [json.loads(line) for line in running.log.splitlines() if "listening on" in line]
-    address = line["message"].rpartition("('")[2].rstrip(")").split("', ")
-    return address[0], int(address[1])
+    host, _, port = line["message"].rpartition(", ")[2].rpartition(":")
+    return host, int(port)

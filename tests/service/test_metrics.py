@@ -79,7 +79,7 @@ def test_prometheus_gets_a_port_of_its_own_and_the_api_no_metrics() -> None:
     with Running(None, "empty", "--listen", "127.0.0.1:0", FROST_PLATFORM_METRICS="127.0.0.1:0") as running:
         until(lambda: "answering Prometheus on" in running.log and "listening on" in running.log)
         (metrics,) = re.findall(r"answering Prometheus on 127.0.0.1:(\d+)", running.log)
-        (api,) = re.findall(r"\('127.0.0.1', (\d+)\)", running.log)
+        (api,) = re.findall(r"listening on .*, 127\.0\.0\.1:(\d+)", running.log)
         status, text = fetch(metrics, "/metrics")
         assert (status, value(samples(text), "frost_ready", check="database")) == (200, 1)
         # Every path has the numbers there, never the API.

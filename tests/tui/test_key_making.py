@@ -100,7 +100,7 @@ async def test_a_new_key_works_in_its_scopes_and_shows_its_secret_once(
 @pytest.mark.parametrize("size", [(60, 24)])
 async def test_a_secret_that_is_forgotten_is_painted_no_more(ui: Ui) -> None:
     copied: list[str] = []
-    dialog = NewSecret("New", [("Id", "k-1")], "s3cret-s3cret", lambda secret, say: copied.append(secret))
+    dialog = NewSecret("New", [("ID", "k-1")], "s3cret-s3cret", lambda secret, say: copied.append(secret))
     await ui.app.push_screen(dialog)
     await ui.expect("s3cret-s3cret")
     await ui.answer("c")

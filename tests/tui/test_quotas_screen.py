@@ -46,7 +46,7 @@ async def test_quotas_are_listed_with_bars_tightest_first(ui: Ui) -> None:
 async def test_details_are_exact_and_rows_are_filtered_sorted_and_copied(ui: Ui) -> None:
     await quotas(ui)
     await ui.press("y", shows=("Copy", "JSON", "command: request a new limit"))
-    await ui.press("i", toast="Copied id")
+    await ui.press("i", toast="Copied ID")
     assert ui.app.clipboard == "volume_storage"
     assert ui.screen.copies()["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
     await ui.press("x", shows=("Actions", "What if", "frost tenant quota"))

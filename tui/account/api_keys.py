@@ -171,7 +171,7 @@ class ApiKeys(key_create.KeyForms):
             ("Scopes", [_scope(scope, known.get(scope), bool(known)) for scope in record.scopes]),
             ("In groups", names(groups.records, "name", groups.known, "none")),
             ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
-            ("Id", [("", record.id)]),
+            ("ID", [("", record.id)]),
         ]
 
     # Actions

@@ -292,7 +292,7 @@ async def _show_secret(screen: KeyForms, new_key: "NewKey", title: str, more: Se
     screen.select(key.id)
     screen.read(quiet=True)
     facts = [
-        ("Id", key.id),
+        ("ID", key.id),
         ("Tenant", key.tenant_name),
         ("Scopes", ", ".join(key.scopes)),
         ("Expires", exact(key.expires_at, times.now())),

@@ -172,7 +172,7 @@ class Account(ListScreen["Organization"]):
         default = self.workspace.find(me.tenant_id)
         if default is not None:
             facts.append(("Default", f"tenant {default.display_name}"))
-        return [*facts, ("Id", me.id)]
+        return [*facts, ("ID", me.id)]
 
     def detail(self, record: "Organization") -> tuple[str, Sequence[Section]]:
         tenants = self._tenants(record.id)
@@ -182,7 +182,7 @@ class Account(ListScreen["Organization"]):
                 counted(len(tenants), "tenant", "tenants"),
                 names(tenants, "displayName", self.workspace.tenants_state == "fresh", "no tenants with access"),
             ),
-            ("Id", [("", record.id)]),
+            ("ID", [("", record.id)]),
         ]
 
     def _tenants(self, organization_id: str) -> "list[TenantRecord]":
@@ -266,7 +266,7 @@ class Sessions(RemoteListScreen["Session"]):
             ("Ends", exact(record.expires_at, now)),
         ]
         here: list[Section] = [("", [("", "This is your current session.")])] if record.current else []
-        return record.device or record.id, [("", facts), *here, ("Id", [("", record.id)])]
+        return record.device or record.id, [("", facts), *here, ("ID", [("", record.id)])]
 
     # Actions
 

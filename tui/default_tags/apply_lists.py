@@ -174,7 +174,7 @@ class ApplyRuns(ChildListScreen["ApplyRun"]):
             sections.append(("Undone by", [("", record.undone_by)]))
         if record.undoes:
             sections.append(("Undoes", [("", record.undoes)]))
-        return kind_text(record.wire()).capitalize(), [*sections, ("Id", [("", record.run_id)])]
+        return kind_text(record.wire()).capitalize(), [*sections, ("ID", [("", record.run_id)])]
 
     def do_open(self, run_id: str = "") -> None:
         chosen_id = run_id or (self.record.run_id if self.record is not None else "")
@@ -334,7 +334,7 @@ class Untouched(ChildListScreen[UntouchedRow]):
         if advice := apply.AGAIN.get(reason):
             facts.append(("Next", advice))
         message: list[Section] = [("Message", [("", resource.message)])] if resource.message else []
-        return resource_text(record.wire()), [("", facts), *message, ("Id", [("", resource.resource_id or "—")])]
+        return resource_text(record.wire()), [("", facts), *message, ("ID", [("", resource.resource_id or "—")])]
 
     def copies(self) -> Mapping[str, str]:
         """Copy the ids of the resources, and JSON without the key of the row."""
@@ -342,6 +342,6 @@ class Untouched(ChildListScreen[UntouchedRow]):
         rows = self.table.selected_records
         if rows:
             plain = [{**row.resource.wire(), "what": row.outcome} for row in rows]
-            texts["id"] = "\n".join(row.resource.resource_id for row in rows)
+            texts["ID"] = "\n".join(row.resource.resource_id for row in rows)
             texts["JSON"] = json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False)
         return texts

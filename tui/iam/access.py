@@ -195,7 +195,7 @@ class Who(ChildListScreen["AllowedPrincipal"]):
             ("", facts),
             *grants("Because of", record.by),
             *grants("Unless denied by", record.denied_by),
-            ("Id", [("", record.id)]),
+            ("ID", [("", record.id)]),
         ]
 
     def do_access(self, argument: str = "") -> None:

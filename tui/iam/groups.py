@@ -60,7 +60,7 @@ class Groups(RemoteListScreen["Group"]):
                 row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
             ),
             ("", [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]),
-            ("Id", [("", record.id)]),
+            ("ID", [("", record.id)]),
         ]
 
     # Actions
@@ -192,7 +192,7 @@ class Members(ChildListScreen["Member"]):
                 "Directly attached policies",
                 row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
             ),
-            ("Id", [("", record.member_id)]),
+            ("ID", [("", record.member_id)]),
         ]
 
     # Actions

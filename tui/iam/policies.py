@@ -64,7 +64,7 @@ class Policies(RemoteListScreen["Policy"]):
             ("", facts),
             *rules(record.document, self.folded),
             ("Attached to", _attachees(attached, "none, so the policy has no effect")),
-            ("Id", [("", record.id)]),
+            ("ID", [("", record.id)]),
         ]
 
     # Actions
@@ -202,7 +202,7 @@ class Attachments(ChildListScreen["Attachment"]):
             sections.append(("Members", listed))
         listed = row_names(policies.records, lambda policy: policy.name, policies.known, "none")
         sections.append(("All attached policies", listed))
-        return record.attachee_name or record.attachee_id, [*sections, ("Id", [("", record.attachee_id)])]
+        return record.attachee_name or record.attachee_id, [*sections, ("ID", [("", record.attachee_id)])]
 
     # Actions
 

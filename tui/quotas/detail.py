@@ -79,7 +79,7 @@ def of_request(request: "QuotaRequest", tenant: str) -> Sequence[Section]:
     sections: list[Section] = [("", facts), ("Reason", [("", request.reason or "—")])]
     if request.decision:
         sections.append(("Decision", [("", request.decision)]))
-    return [*sections, ("Id", [("", request.id)])]
+    return [*sections, ("ID", [("", request.id)])]
 
 
 def _use(quota: "BaseQuota") -> Sequence[tuple[str, str]]:

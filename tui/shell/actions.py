@@ -96,7 +96,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_copy",
         keys=("y",),
         footer_label="copy",
-        help="Id, name, row, JSON or the equivalent command",
+        help="ID, name, row, JSON or the equivalent command",
         opens_dialog=True,
     ),
     Action(

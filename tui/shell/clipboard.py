@@ -46,7 +46,7 @@ def to_tmux(text: str, environ: Mapping[str, str]) -> bool:
     return done.returncode == 0
 
 
-KEYS = {"id": "i", "name": "n", "row": "r", "JSON": "j"}
+KEYS = {"ID": "i", "name": "n", "row": "r", "JSON": "j"}
 
 
 async def copy(frame: "Navigator") -> None:

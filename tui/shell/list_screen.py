@@ -310,7 +310,7 @@ class ListScreen(Row, Generic[T]):
 
         plain, key = [dict(record) for record in records], self.KIND.id_key
         return {
-            "id": "\n".join(str(record[key]) if key else kind_and_id(record)[1] for record in records),
+            "ID": "\n".join(str(record[key]) if key else kind_and_id(record)[1] for record in records),
             "name": "\n".join(str(record.get(self.KIND.name_key, "")) for record in records),
             "row": "\n".join("\t".join(column.text(record) for column in self.columns()) for record in records),
             "JSON": json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False),

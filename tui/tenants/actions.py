@@ -85,7 +85,7 @@ TENANT_ACTIONS: tuple[Action, ...] = (
         footer_label="rename",
         guard=all_of(selected, _manages_tenant),
         command=_rename,
-        help="Id and slug do not change; can be undone",
+        help="ID and slug do not change; can be undone",
         opens_dialog=True,
         writes=True,
     ),

@@ -169,7 +169,7 @@ class Tenants(ListScreen["TenantRecord"]):
             ("Fullest quota", _tightest_figures(record)),
         ]
         times = [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]
-        return record.display_name, [("", facts), ("", times), ("Id", [("", record.id)])]
+        return record.display_name, [("", facts), ("", times), ("ID", [("", record.id)])]
 
     def show_detail(self) -> None:
         super().show_detail()

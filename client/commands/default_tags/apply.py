@@ -16,7 +16,7 @@ from client.tables import default_tags
 _NO_PREVIEWS = (404, 405, 501)
 """Statuses of a platform without previews, which are an addition of frost."""
 YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
-NO_WAIT = Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation id.")
+NO_WAIT = Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation ID.")
 
 
 @leaf(

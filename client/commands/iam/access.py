@@ -32,8 +32,8 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
     """List the operations that a principal may perform, and why.
 
     A principal is an API key, a workload identity or a user of this tenant. The name of a workload identity is
-    NAMESPACE/SERVICE_ACCOUNT. `iam who` shows the ids of users. `conditional` operations depend on the target or on
-    facts of the request; -o wide shows on which. `denied` operations are allowed by one policy rule and always
+    NAMESPACE/SERVICE_ACCOUNT. `iam who` shows the IDs of users. `conditional` operations depend on the target or on
+    context of the request; -o wide shows on which. `denied` operations are allowed by one policy rule and always
     denied by another.
 
     Operations that are granted by no role, scope or policy are omitted. Writing policies is not an operation: every
@@ -84,7 +84,7 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
 def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     """List the principals that may perform an operation, and why.
 
-    Omitted facts are unknown, as in `iam simulate`. Principals that are allowed only for some targets or facts are
+    Omitted values are unknown, as in `iam simulate`. Principals that are allowed only for some targets or values are
     listed last, as `conditional`; -o wide shows the conditions.
     """
     operation, target = inputs.operation(operation), inputs.target(target)

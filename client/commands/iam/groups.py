@@ -47,7 +47,7 @@ def create(run: Invocation, name: str, description: str | None) -> None:
 def get(run: Invocation, group_id: str) -> None:
     """Show a group and its members.
 
-    The table shows the first members; -o json and -o yaml have up to 200 as type and id. `frost iam group member
+    The table shows the first members; -o json and -o yaml have up to 200 as type and ID. `frost iam group member
     list` lists all of them.
     """
     group_id = find_id(run, "group", group_id)

@@ -107,7 +107,7 @@ def simulate(
 ) -> None:
     """Test a policy document against a request.
 
-    Prints allowed or denied and the deciding rule. Nothing is stored or enforced. Omitted facts are unknown: an
+    Prints allowed or denied and the deciding rule. Nothing is stored or enforced. Omitted values are unknown: an
     allow rule that needs one does not match, a deny rule does. Both decisions exit with code 0.
     """
     operation, target = inputs.operation(operation), inputs.target(target)

@@ -81,7 +81,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
 def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
     """Compare two versions of a policy, as text and by effect.
 
-    The effect covers all targets at once and a request with unknown facts. Operations that depend on a constraint
+    The effect covers all targets at once and a request with an unknown context. Operations that depend on a constraint
     or on a part of the target are listed as conditional, separately from operations gained and lost in any case.
     """
     policy_id = find_id(run, "policy", policy_id)

@@ -69,14 +69,14 @@ def listed(run: Invocation) -> None:
 
 @operations.leaf(
     "cancel",
-    Argument(["operation_id"], metavar="OPERATION_ID"),
+    Argument(["operation_id"], metavar="OPERATION_ID", help="Operation ID or run ID of an open operation."),
     examples=("frost platform operations cancel apply-default-tags-4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5",),
 )
 def cancel(run: Invocation, operation_id: str) -> None:
     """Cancel an open operation of any tenant.
 
-    OPERATION_ID is an operation id, which selects its latest run, or a run id. Earlier changes are kept: an
-    apply can be undone or repeated. A cancelled provisioning restarts with the platform.
+    An operation ID selects the latest run of the operation. Earlier changes are kept: an apply can be undone or
+    repeated. A cancelled provisioning restarts with the platform.
     """
     try:
         operation: dict[str, Any] = run.driver(Staff(os.environ)).ask_json(calls.cancel_operation(operation_id))

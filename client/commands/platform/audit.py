@@ -28,7 +28,7 @@ from client.errors import FrostError, usage
 from client.tables.columns import time_text
 from client.text import safe
 
-FILE = Argument(["file"], metavar="FILE", type=click.Path())
+FILE = Argument(["file"], metavar="FILE", type=click.Path(), help="File of exported entries.")
 
 audit = Group("audit", help="Manage the audit log of the local platform.")
 

@@ -77,7 +77,7 @@ def status(run: Invocation, data_dir: str | None) -> None:
         document = {"status": "running", **run.driver(connection).ask_json(calls.status())}
     members = ("status", "version", "pid", "startedAt", "world", "openOperations", "stalledOperations", "socket")
     facts = [
-        (name, columns.time_text(value) if name == "startedAt" else str(value))
+        ("seed" if name == "world" else name, columns.time_text(value) if name == "startedAt" else str(value))
         for name, value in document.items()
         if run.output.wide or name in members
     ]
@@ -102,7 +102,7 @@ def status(run: Invocation, data_dir: str | None) -> None:
     Option(["--audience"], metavar="NAME", help="Required audience of tokens; default: frost."),
     Option(["--assume"], metavar="CLAIMS", help="Claims to assume if tokens omit them: email_verified, auth_time."),
     Option(
-        ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="Content of a new database: demo, empty or large."
+        ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="Seed of a new database: demo, empty or large."
     ),
     DATA_DIR,
     Option(
@@ -150,13 +150,13 @@ def stop(run: Invocation) -> None:
         metavar="NAME",
         type=click.Choice(WORLDS),
         default="demo",
-        help="demo (the default), empty or large.",
+        help="Seed: demo (the default), empty or large.",
     ),
     Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     examples=("frost platform reset --world large --yes",),
 )
 def reset(run: Invocation, world: str, yes: bool) -> None:
-    """Delete all data of the local platform and load a new world.
+    """Delete all data of the local platform and load a seed.
 
     All tenants, keys, policies and sessions of the local platform are deleted, and the stored session of the local
     context is removed. Other platforms do not change.
@@ -164,18 +164,18 @@ def reset(run: Invocation, world: str, yes: bool) -> None:
     if not yes:
         output.confirm(
             run.talk,
-            f"Delete all data of the local platform in {paths.data_dir(os.environ)} and load the world {world}?",
+            f"Delete all data of the local platform in {paths.data_dir(os.environ)} and load the seed {world}?",
             refused="this deletes all data of the local platform",
             hint="use --yes to skip the confirmation",
         )
     from client.platform import process
 
     process.reset(run.config, world, os.environ)
-    run.output.done(f"the local platform now has the world {world}", {"status": "reset", "world": world})
+    run.output.done(f"the local platform now has the seed {world}", {"status": "reset", "world": world})
 
 
 TAKEN = 75
-FILE = Argument(["file"], metavar="FILE", type=click.Path())
+FILE = Argument(["file"], metavar="FILE", type=click.Path(), help="The backup.")
 DATABASE = Option(
     ["--database"], metavar="URL", help="Database of the platform; default: the file in the data directory."
 )
