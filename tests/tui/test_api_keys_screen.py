@@ -11,6 +11,7 @@ from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, use_key, with_key
 from tui.account import key_tables
+from tui.launch import Launch
 
 EVIL = "[/x] nightly 🌙"
 NOW = datetime(2026, 11, 21, 10, 5, tzinfo=UTC)
@@ -190,6 +191,25 @@ async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) ->
         await ui.press(press, toast=f"{title}: this context works with an API key")
     await ui.press("8", shows=("Credential  API key, ends", "Scopes      organizations:read", "Aurora Labs"))
     await ui.press("delete", toast="Delete account: this context works with an API key")
+
+
+@with_key("quota-bot")
+@pytest.mark.parametrize("launch", [Launch(tenant=WEB_SHOP)])
+async def test_a_key_without_access_to_the_list_of_tenants_is_refused_before_a_dialog(demo: Home, ui: Ui) -> None:
+    await ui.until(lambda: ui.app.workspace.tenants_state == "failed", "the refusal of the tenants")
+    for digit, press, title in (
+        ("2", "n", "New policy"),
+        ("4", "w", "Who may do this"),
+        ("6", "n", "New API key"),
+        ("7", "delete", "End all sessions"),
+    ):
+        await ui.press(digit)
+        if digit == "4":
+            await ui.expect("528 operations")
+        await ui.press(press, toast=f"{title}: this context works with an API key")
+    # The platform lets this key request quotas.
+    await ui.press("9", shows="28 quotas")
+    await ui.press("n", shows="New limit")
 
 
 @pytest.mark.slow

@@ -330,8 +330,11 @@ class ContextState(ContextRequests):
 
     @property
     def keyed(self) -> bool:
-        """Whether an API key is in use, without an interactive session."""
-        return bool(self.me) and (self.me or {}).get("credential", {}).get("kind") == "api_key"
+        """Whether an API key is in use, without an interactive session.
+
+        Some keys cannot load the identity, as they cannot list tenants. The config then decides.
+        """
+        return self.me.get("credential", {}).get("kind") == "api_key" if self.me else self.key_first
 
     @property
     def scopes(self) -> tuple[str, ...]:
