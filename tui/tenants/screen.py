@@ -234,7 +234,7 @@ class Tenants(ListScreen[Record]):
             fields = [Field("name", "Display name", values["name"], "for example: Web Shop", check=check_name)]
             if len(choices) > 1:
                 fields.append(Field("organization", "Organization", values["organization"], choices=choices))
-            return Form(title, fields, save="Create", note="Shows the provisioning steps · Esc cancel", problem=problem)
+            return Form(title, fields, save="Create", note="Shows the provisioning steps", problem=problem)
 
         async def save(values: Mapping[str, str]) -> None:
             await self._create(values.get("organization", choices[0][0]), values["name"])
