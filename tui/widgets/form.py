@@ -61,7 +61,7 @@ class Form(Dialog[Mapping[str, str] | None]):
     def __init__(
         self, title: str, fields: Sequence[Field], *, save: str = "Save", note: str = "", problem: str = ""
     ) -> None:
-        """`problem` is the error of the previous attempt. It is shown until the next input. `note` is above the keys."""
+        """`problem` is the error of the previous attempt, shown until the next input. `note` is above the keys."""
         super().__init__()
         self._refused = problem
         self._title = title
