@@ -11,7 +11,7 @@ from textual.widgets import Static
 from client.errors import FrostError
 from client.operations import FINAL
 from client.tables.columns import TENANT, UNKNOWN, Column, Record, quantity, time_text
-from client.tables.quotas import quota_tone
+from client.tables.quotas import percent_text, quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
 from tui.shell.bars import STATUS_SIGNS
@@ -78,7 +78,12 @@ def share(record: Record) -> float:
 
 def tightest_text(record: Record) -> str:
     quota = record.get("tightestQuota")
-    return f"{share(record):.0%} {quota_title(record)}" if quota else ""
+    return f"{_tightest_percent(record)} {quota_title(record)}" if quota else ""
+
+
+def _tightest_percent(record: Record) -> str:
+    quota = record["tightestQuota"]
+    return percent_text(quota.get("used") or 0, quota.get("limit") or 0)
 
 
 def quota_title(record: Record) -> str:
@@ -92,7 +97,7 @@ def _tightest_figures(record: Record) -> str:
     if not quota:
         return UNKNOWN
     used, limit = (quantity(quota.get(member), quota.get("unit")) for member in ("used", "limit"))
-    return f"{quota_title(record)} {used} of {limit}  {share(record):.0%}"
+    return f"{quota_title(record)} {used} of {limit}  {_tightest_percent(record)}"
 
 
 def columns(workspace: Workspace) -> Sequence[Column]:
