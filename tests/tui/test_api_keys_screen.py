@@ -11,6 +11,7 @@ from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, use_key, with_key
 from tui.account import key_tables
+from tui.account.api_keys import _facts_of_several
 from tui.launch import Launch
 
 EVIL = "[/x] nightly 🌙"
@@ -84,6 +85,8 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.cursor_on("mixed-forms")
     await ui.expect("compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced")
     await ui.expect("requests per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
+    await ui.cursor_on("compute-all")
+    await ui.until(lambda: any(line.endswith("Last used  never") for line in ui.text.splitlines()), "its use")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployers")
     await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
@@ -151,6 +154,16 @@ async def test_a_key_that_was_never_used_is_not_in_use(demo: Home, monkeypatch: 
         for name in ("young", "status-page"):
             await ui.press("space", on=name)
         await ui.press("v", shows=("Revoke 2 API keys?", "young, status-page", "1 of them"))
+
+
+def test_marked_keys_with_equal_names_have_their_prefix() -> None:
+    twins = [key(id=prefix, name="twin", keyPrefix=prefix) for prefix in ("fmk_a", "fmk_b")]
+    other = key(id="o", name="other", keyPrefix="fmk_c")
+    for marked, text in (
+        ([*twins, other], "twin (fmk_a), twin (fmk_b), other"),
+        ([twins[1], other], "twin (fmk_b), other"),
+    ):
+        assert dict(_facts_of_several(marked, [*twins, other]))["Keys"] == text
 
 
 @signed_in(OUTSIDER)
