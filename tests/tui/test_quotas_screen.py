@@ -107,6 +107,7 @@ async def test_o_shows_the_limits_of_the_organization(size: tuple[int, int], ui:
         await ui.press("escape")
     await select(ui, "registry_storage", "— of 1600 GB")
     await ui.press("o", shows="Share ▼", cursor="Registry storage")
+    await ui.press("t", shows="No requests yet.", gone="n request")
 
 
 async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
