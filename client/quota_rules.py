@@ -195,7 +195,7 @@ def foreseen(quota: Quota, limit: int) -> Foreseen:
     if limit < used:
         creating = quota.get("creating")
         being_created = f", {amount_text(creating, unit)} in creation" if creating else ""
-        return Foreseen(DENIED, f"{amount}: denied, as {amount_text(used, unit)} is in use{being_created}")
+        return Foreseen(DENIED, f"denied: {amount_text(used, unit)} is in use{being_created}")
     return Foreseen(LOWER, f"{amount}: lower; takes effect at once, asks first")
 
 

@@ -16,6 +16,19 @@ def quota_tone(share: float) -> str | None:
     return "bad" if share >= 1 else "warning" if share >= WARNING_SHARE else None
 
 
+MAX_PERCENT = 999
+
+
+def percent_text(used: int, limit: int) -> str:
+    """Format a used share in whole percent, rounded half up, at most 999%. It is 100% only if the use is the limit."""
+    if not limit:
+        return f"{MAX_PERCENT if used else 0}%"
+    percent = min(MAX_PERCENT, (used * 200 + limit) // (limit * 2))
+    if percent == 100 and used != limit:
+        percent = 99 if used < limit else 101
+    return f"{percent}%"
+
+
 def amount_text(value: int | None, unit: object) -> str:
     """Format a limit in the unit of input and for reading: `131072 MB (128 GB)`, `500 GB`, `40`."""
     return f"{value} MB ({quantity(value, unit)})" if unit == "mb" and value is not None else quantity(value, unit)

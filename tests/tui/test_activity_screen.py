@@ -29,8 +29,9 @@ def rename(home: Home, name: str) -> None:
 @BOTH_SIZES
 async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     await activity(ui)
-    await ui.expect("workload_identity.create", "default/", "Target")  # the operation is never cut
-    await ui.expect("policy.attach", "Astrid Li", "contracto")
+    await ui.expect("workload_id", "default/", "Target")
+    await ui.expect("policy.attach", "api_key.create", "Astrid Lindqvist", "contracto")
+    assert "Astrid Lindqvist" in ui.row("cluster-p")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
     await ui.press("enter")
     await ui.expect("Sam Okafor", "no longer a member", "Target", "contractor access", "Attachee type", "Request ID")

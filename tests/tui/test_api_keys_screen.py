@@ -11,6 +11,8 @@ from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, use_key, with_key
 from tui.account import key_tables
+from tui.account.api_keys import _facts_of_several
+from tui.launch import Launch
 
 EVIL = "[/x] nightly 🌙"
 NOW = datetime(2026, 11, 21, 10, 5, tzinfo=UTC)
@@ -83,6 +85,8 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.cursor_on("mixed-forms")
     await ui.expect("compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced")
     await ui.expect("requests per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
+    await ui.cursor_on("compute-all")
+    await ui.until(lambda: any(line.endswith("Last used  never") for line in ui.text.splitlines()), "its use")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployers")
     await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
@@ -152,6 +156,16 @@ async def test_a_key_that_was_never_used_is_not_in_use(demo: Home, monkeypatch: 
         await ui.press("v", shows=("Revoke 2 API keys?", "young, status-page", "1 of them"))
 
 
+def test_marked_keys_with_equal_names_have_their_prefix() -> None:
+    twins = [key(id=prefix, name="twin", keyPrefix=prefix) for prefix in ("fmk_a", "fmk_b")]
+    other = key(id="o", name="other", keyPrefix="fmk_c")
+    for marked, text in (
+        ([*twins, other], "twin (fmk_a), twin (fmk_b), other"),
+        ([twins[1], other], "twin (fmk_b), other"),
+    ):
+        assert dict(_facts_of_several(marked, [*twins, other]))["Keys"] == text
+
+
 @signed_in(OUTSIDER)
 @SMALL
 async def test_a_user_without_a_tenant_is_not_offered_a_key(demo: Home, ui: Ui) -> None:
@@ -190,6 +204,25 @@ async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) ->
         await ui.press(press, toast=f"{title}: this context works with an API key")
     await ui.press("8", shows=("Credential  API key, ends", "Scopes      organizations:read", "Aurora Labs"))
     await ui.press("delete", toast="Delete account: this context works with an API key")
+
+
+@with_key("quota-bot")
+@pytest.mark.parametrize("launch", [Launch(tenant=WEB_SHOP)])
+async def test_a_key_without_access_to_the_list_of_tenants_is_refused_before_a_dialog(demo: Home, ui: Ui) -> None:
+    await ui.until(lambda: ui.app.workspace.tenants_state == "failed", "the refusal of the tenants")
+    for digit, press, title in (
+        ("2", "n", "New policy"),
+        ("4", "w", "Who may do this"),
+        ("6", "n", "New API key"),
+        ("7", "delete", "End all sessions"),
+    ):
+        await ui.press(digit)
+        if digit == "4":
+            await ui.expect("528 operations")
+        await ui.press(press, toast=f"{title}: this context works with an API key")
+    # The platform lets this key request quotas.
+    await ui.press("9", shows="28 quotas")
+    await ui.press("n", shows="New limit")
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
         await ui.filter("what:failed", shows=(f"{result['failed']} of {untouched}", "×"))
         await ui.press("g", "d", shows=("invalid_state", "Message"))
         resource, texts = ui.screen.record.resource, ui.screen.copies()
-        assert texts["id"] == resource.resource_id
+        assert texts["ID"] == resource.resource_id
         assert json.loads(texts["JSON"]) == {**resource.wire(), "what": "failed"}
         await ui.press("escape", "escape", "escape", shows="✓ applied")
         await ui.press("g", "enter", shows=("Failures and skips in Web Shop", "type:instance"))

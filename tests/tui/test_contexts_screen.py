@@ -80,3 +80,15 @@ async def test_the_problem_of_an_endpoint_is_shown_in_full(ui: Ui) -> None:
         return "".join("".join(parts).split())
 
     await ui.until(lambda: "".join(problem.split()) in text_of_dialog(), "the whole reason")
+
+
+@SMALL
+async def test_the_form_of_a_context_leaves_room_for_the_header_and_names_a_missing_endpoint(ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("5", "n", shows=("Create a context", "Enter create · Tab next field"))
+    box = ui.app.screen.query_one(".dialog").region
+    assert 2 < box.y < box.bottom < 23
+    assert "Esc cancel" in ui.text
+    await ui.type("work")
+    await ui.press("ctrl+s", shows="Enter an endpoint that starts with https:// or unix:")
+    assert ui.focus == "field-endpoint"

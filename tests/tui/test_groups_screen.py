@@ -82,7 +82,7 @@ async def test_the_access_of_a_member_names_group_policy_and_rule(ui: Ui) -> Non
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("In groups", "active")
     member, texts = ui.screen.record, ui.screen.copies()
-    assert (member.member_type, texts["id"], json.loads(texts["JSON"])) == ("api_key", member.member_id, member.wire())
+    assert (member.member_type, texts["ID"], json.loads(texts["JSON"])) == ("api_key", member.member_id, member.wire())
     await ui.press("w", shows=("Access of deploy-pipeline", "◐ conditional", "● allowed"))
     await ui.press("slash")
     await ui.type("instances:delete", shows=("keep-production", "via group deployers", "frn:resourceTag/env"))

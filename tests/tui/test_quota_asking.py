@@ -46,7 +46,8 @@ async def requests(home: Home, path: str = REQUESTS) -> list[dict[str, Any]]:
 @SMALL
 async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home, ui: Ui) -> None:
     await form(ui, "instance")
-    await ui.expect("51, 2 in creation", "up to 110", "the new limit, not the increase")
+    await ui.expect("51, 2 in creation", "up to 110", "Enter the new limit, not the increase")
+    await ui.gone("expected a whole number")
     await ui.type("110", shows="● 110: approved at once; no review up to 110")
     await ui.press("tab")
     await ui.type("launch", shows="6 of 500 characters")
@@ -67,7 +68,9 @@ async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home
     await ui.expect("● 786432 MB (768 GB): approved at once", "MB")
     await ui.press("enter", toast="Memory: 655360 MB (640 GB) → 786432 MB (768 GB) approved")
     await ui.press("t", shows=("640 → 768 GB", "● approved"))
-    await ui.press("enter", shows=("[/x] index 🌙", "Astrid Lindqvist", "786432 MB (768 GB)"))
+    await ui.press(
+        "enter", shows=("[/x] index 🌙", "Requested by  Astrid Lindqvist", "Decided by", "786432 MB (768 GB)")
+    )
     await ui.press("escape", "n", shows=("Memory of Web Shop", "= already 786432 MB (768 GB)", "[/x] index"))
     await ui.press("escape", gone="New limit")
     assert ui.app.is_running
@@ -78,8 +81,9 @@ async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> Non
     for limit, reason, words in (
         ("6０", "x", "× expected a whole number"),
         ("9007199254740993", "x", "the maximum limit is"),
+        ("", "x", "expected a whole number"),
         ("60", "x", "= already 60"),
-        ("50", "x", "× 50: denied, as 51 is in use, 2 in creation"),
+        ("50", "x", "× denied: 51 is in use, 2 in creation"),
         ("61", " ", "the reason is empty"),
         ("61", "x" * 501, "501 of 500 characters"),
     ):

@@ -57,7 +57,12 @@ async def test_details_are_exact_and_rows_are_filtered_sorted_and_copied(ui: Ui)
     await select(ui, "gpu", "No allowance: none can be")
     await select(ui, "image", "This limit cannot be requested;", "contact support")
     await ui.press("n", toast="Request a new limit: its limit cannot be requested; contact support")
-    for line, count in (("is:unknown", "1 of 28"), ("is:creating", "10 of 28"), ("type:storage", "5 of 28")):
+    for line, count in (
+        ("is:unknown", "1 of 28"),
+        ("is:creating", "10 of 28"),
+        ("state:creating", "10 of 28"),
+        ("type:storage", "5 of 28"),
+    ):
         await ui.press("slash")
         await ui.type(line, shows=count)
         await ui.press("escape")
@@ -96,10 +101,13 @@ async def test_o_shows_the_limits_of_the_organization(size: tuple[int, int], ui:
     if size[0] < 110:
         await ui.press("enter")
     await ui.expect("Allocated to 4 tenants", "►  Web Shop  60, 51 in use", "c  Sandbox  20", "Left       50")
+    if size[0] >= 110:  # without scrolling
+        await ui.expect("+  tenants with small shares", "not allocated")
     if size[0] < 110:
         await ui.press("escape")
     await select(ui, "registry_storage", "— of 1600 GB")
     await ui.press("o", shows="Share ▼", cursor="Registry storage")
+    await ui.press("t", shows="No requests yet.", gone="n request")
 
 
 async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ async def test_a_new_tenant_gets_the_cursor_and_shows_its_steps(demo: Home, monk
         await ui.expect("Data Lake")
         await ui.filter("lake", shows="1 of 6")
         # The dialog names the only organization in which the owner may create tenants.
-        await ui.press("n", shows="Create a tenant in Aurora Labs")
+        await ui.press("n", shows=("Create a tenant in Aurora Labs", "Enter create · Esc cancel"))
         await ui.enter("Night Shift", shows=("7 tenants", "Provisioning", "billing account"), cursor="Night Shift")
         await ui.press("r")
         await ui.pilot.pause(0.5)
@@ -36,7 +36,7 @@ async def test_a_new_tenant_gets_the_cursor_and_shows_its_steps(demo: Home, monk
 async def test_a_renamed_tenant_moves_to_its_place_and_is_undone(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch, limits=SIGNALS_ONLY) as ui:
         await ui.expect("Data Lake")
-        await ui.press("e", on="Data Lake", shows="Rename tenant")
+        await ui.press("e", on="Data Lake", shows=("Rename tenant", "Enter save · Esc cancel"))
         await ui.replace("Zoo", toast="Renamed Data Lake to Zoo · z to undo", cursor="Zoo")
         await ui.until(lambda: shown(ui)[:4] == ["Sandbox", "Staging", "Web Shop", "Zoo"], "the new place")
         await ui.press("z", toast="Undone", cursor="Data Lake")

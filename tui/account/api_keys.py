@@ -1,5 +1,6 @@
 """The user's API keys in all tenants. Revocations and deletions are confirmed, with No as the default."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -59,7 +60,7 @@ async def delete(screen: "RemoteListScreen[ApiKey]", chosen: "Sequence[ApiKey]")
 
 async def _confirm(screen: "RemoteListScreen[ApiKey]", keys: "Sequence[ApiKey]", verb: str, effect: str) -> bool:
     one = len(keys) == 1
-    facts = _facts_of_one(keys[0]) if one else _facts_of_several(keys)
+    facts = _facts_of_one(keys[0]) if one else _facts_of_several(keys, screen.records())
     facts.append(("Effect", effect if one else f"each: {effect}"))
     question = f"{verb} API key?" if one else f"{verb} {len(keys):,} API keys?"
     return await screen.app.push_screen_wait(Confirm(question, facts, yes=verb))
@@ -74,12 +75,18 @@ def _facts_of_one(key: "ApiKey") -> list[tuple[str, str]]:
     ]
 
 
-def _facts_of_several(keys: "Sequence[ApiKey]") -> list[tuple[str, str]]:
+def _facts_of_several(keys: "Sequence[ApiKey]", every: "Sequence[ApiKey]") -> list[tuple[str, str]]:
+    """Return the facts of marked keys. The prefix tells keys apart whose name occurs more than once in `every`."""
+    occurrences = Counter(key.name for key in every)
+
+    def label(key: "ApiKey") -> str:
+        return f"{key.name} ({key.key_prefix or key.id})" if occurrences[key.name] > 1 else key.name
+
     more = f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else ""
     tenants = list(dict.fromkeys(key.tenant_name for key in keys))
     used = [key for key in keys if key.last_used_at and key.status == "active" and not key_tables.is_unused(key)]
     return [
-        ("Keys", ", ".join(key.name for key in keys[:NAMED]) + more),
+        ("Keys", ", ".join(map(label, keys[:NAMED])) + more),
         ("Tenants" if len(tenants) > 1 else "Tenant", ", ".join(tenants)),
         ("In use", counted(len(used), "of them", "of them") if used else "none of them"),
     ]
@@ -157,7 +164,7 @@ class ApiKeys(key_create.KeyForms):
             ("State", record.status),
             ("Tenant", record.tenant_name),
             ("Expires", exact(record.expires_at, now)),
-            ("Last used", f"{_last_used_text(record)}{': unused' if key_tables.is_unused(record) else ''}"),
+            ("Last used", _last_used_text(record)),
             ("Limit", f"{record.rate_limit or '—'} requests per minute"),
             ("Prefix", record.key_prefix or "—"),
             ("Created", f"{time_text(record.created_at)} by {record.creator_name or record.creator_email or '—'}"),

@@ -79,6 +79,8 @@ class KeyForm(Sending[KeyDraft, Result]):
         & > .dialog { width: 92; padding: 0 2; overflow-y: auto; scrollbar-size-vertical: 1; }
         .key--row { height: 1; }
         .key--label { width: 13; color: $text-muted; }
+        .key--unit { width: auto; color: $text-muted; margin-left: 1; }
+        #field-rate { width: 10; }
         .key--scopes { margin-top: 1; height: 1; }
         .key--count { width: auto; color: $text-muted; margin-left: 2; }
         .key--about { height: 2; color: $text-muted; }
@@ -116,7 +118,7 @@ class KeyForm(Sending[KeyDraft, Result]):
         draft = self._draft
         yield from self._line("Name", "name", draft.name, "2 to 100 characters")
         yield from self._line("Description", "description", draft.description, "none")
-        yield from self._line("Rate limit", "rate", str(draft.rate_limit), f"{RATE} requests per minute")
+        yield from self._line("Rate limit", "rate", str(draft.rate_limit), str(RATE), "requests per minute")
         if self._expires:
             yield Until("Expires", EXPIRIES, YEAR, id="field-until")
         find = LineInput(placeholder="/ filter: text, !exclude, role:yes", id="field-find")
@@ -133,10 +135,13 @@ class KeyForm(Sending[KeyDraft, Result]):
         yield hint(f"Tab next · Space select scope · ^s {self._button.lower()} · Esc cancel")
 
     @staticmethod
-    def _line(label: str, name: str, value: str, placeholder: str) -> ComposeResult:
+    def _line(label: str, name: str, value: str, placeholder: str, unit: str = "") -> ComposeResult:
         entry = LineInput(placeholder=placeholder, id=f"field-{name}")
         entry.value = value
-        yield Horizontal(Static(label, classes="key--label", markup=False), entry, classes="key--row")
+        parts: list[Widget] = [Static(label, classes="key--label", markup=False), entry]
+        if unit:
+            parts.append(Static(unit, classes="key--unit", markup=False))
+        yield Horizontal(*parts, classes="key--row")
 
     def first_focus(self) -> Widget:
         return self.query_one("#field-name")
@@ -230,7 +235,7 @@ class KeyForm(Sending[KeyDraft, Result]):
             return KeyProblem("name", "a name is required")
         until = self.query_one(Until) if self._expires else None
         if until is not None and until.problem:
-            return KeyProblem("expiresAt", until.problem)
+            return KeyProblem("expiresAt", "" if until.shows_problem else until.problem)
         if not self.list.chosen:
             return KeyProblem("scopes", "at least one scope is required; Space selects a scope")
         return KeyDraft(

@@ -157,6 +157,11 @@ class Until(Vertical):
         return ""
 
     @property
+    def shows_problem(self) -> bool:
+        """Whether the line below the choices has the problem. It has a help text until the user enters a date."""
+        return bool(self.problem) and bool(self.query_one(LineInput).value)
+
+    @property
     def moment(self) -> datetime | None:
         """The time, or None for immediately.
 
@@ -190,7 +195,7 @@ class Until(Vertical):
     def _show(self) -> None:
         problem = self.problem
         line = self.query_one(".until--text", Static)
-        line.set_class(bool(problem) and bool(self.query_one(LineInput).value), "-problem")
+        line.set_class(self.shows_problem, "-problem")
         line.update(Content(safe(DATE_HELP if problem == MISSING else problem or self._describe(self.moment))))
 
     def _describe(self, moment: datetime | None) -> str:

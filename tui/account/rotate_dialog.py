@@ -118,7 +118,7 @@ class Rotation(Sending[Times, "RotatedKey"]):
         new, old = self.query_one("#until-new", Until), self.query_one("#until-old", Until)
         for until in (new, old):
             if until.problem:
-                self._put(until.problem)
+                self._put("" if until.shows_problem else until.problem)
                 until.take_focus()
                 return
         assert new.moment is not None  # no choice of EXPIRIES is immediate

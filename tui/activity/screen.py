@@ -190,8 +190,8 @@ class Entries(RemoteListScreen["Entry"]):
         target = by_key["target"]._replace(cell=lambda record: str(record.get("targetName") or target_text(record)))
         return (
             by_key["at"]._replace(title="  UTC", cell=at),
-            by_key["who"]._replace(yields=True),
-            by_key["operation"],
+            by_key["who"],
+            by_key["operation"]._replace(whole=False, yields=True),  # the details have it in full
             target._replace(yields=True),
         )
 

@@ -122,8 +122,6 @@ class Contexts(ListScreen[ContextSummary]):
         return self._endpoint(contexts.default_endpoint(self.workspace.connection))
 
     async def do_create(self) -> None:
-        note = "Sign in after saving · Enter create · Tab next field · Esc cancel"
-
         def build(values: Mapping[str, str], problem: str) -> Form:
             fields = [
                 Field("name", "Name", values["name"], "work", check=_require_name),
@@ -132,11 +130,11 @@ class Contexts(ListScreen[ContextSummary]):
                     "Endpoint",
                     values["endpoint"],
                     "https://api.example.com/api",
-                    check=contexts.endpoint_problem,
+                    check=_check_endpoint,
                 ),
                 Field("region", "Region", values["region"], "none"),
             ]
-            return Form("Create a context", fields, save="Create", note=note, problem=problem)
+            return Form("Create a context", fields, save="Create", note="Sign in after saving", problem=problem)
 
         async def save(values: Mapping[str, str]) -> None:
             name = values["name"]
@@ -203,6 +201,12 @@ class Contexts(ListScreen[ContextSummary]):
 
 def _require_name(name: str) -> str | None:
     return None if name.strip() else "a name is required"
+
+
+def _check_endpoint(endpoint: str) -> str | None:
+    if not endpoint.strip():
+        return "Enter an endpoint that starts with https:// or unix:"
+    return contexts.endpoint_problem(endpoint)
 
 
 def _credential_text(kind: str, local: bool, session_ended: bool) -> str:

@@ -77,7 +77,7 @@ class Catalogue(RemoteListScreen["CatalogueOperation"]):
         operation = operation or (self.record.name if self.record is not None else "")
         if not target:
             field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for any")
-            form = Form(f"Who may {operation}?", [field], save="Show", note="Enter show · Esc cancel")
+            form = Form(f"Who may {operation}?", [field], save="Show")
             values = await self.app.push_screen_wait(form)
             if values is None:
                 return

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from client.tables.columns import Record
-from client.tables.quotas import quota_tone
+from client.tables.quotas import percent_text, quota_tone
 
 PAST = 3
 """Cells after the limit. Each is worth as much as the limit."""
@@ -18,7 +18,6 @@ REST = "+"
 """Sign of tenants with small shares or without a letter."""
 PARTS = 12
 """Other tenants with less than one part in `PARTS` are drawn as `REST`."""
-MOST_PERCENT = 999
 
 
 class Piece(NamedTuple):
@@ -49,12 +48,9 @@ def tone(quota: Record) -> str | None:
 
 
 def share_text(quota: Record) -> str:
-    """Return the share in whole percent, at most 999. It is 100% only if use equals the limit."""
-    used, limit = quota.get("used"), int(quota["limit"])
-    if share(quota) is None or used is None:
-        return "—"
-    percent = MOST_PERCENT if not limit else min(MOST_PERCENT, used * 100 // limit)
-    return f"{percent + (used > limit and percent == 100)}%"
+    """Return the share in percent; `—` if it is unknown."""
+    used = quota.get("used")
+    return "—" if used is None or share(quota) is None else percent_text(used, int(quota["limit"]))
 
 
 def bar(quota: Record, cells: int) -> Pieces:

@@ -27,6 +27,16 @@ LEGEND: Section = (
     ],
 )
 
+ORGANIZATION_LEGEND: Section = (
+    "The bar",
+    [
+        (bars.OWN, "the current tenant"),
+        ("a", "another tenant, by its letter"),
+        (bars.REST, "tenants with small shares"),
+        ("·", "not allocated"),
+    ],
+)
+
 
 def of_tenant(quota: "Quota", requests: "Iterable[QuotaRequest]") -> Sequence[Section]:
     unit, limit, used = quota.unit, quota.limit, quota.used
@@ -56,6 +66,7 @@ def of_organization(quota: "OrganizationQuota", own: str, requests: "Iterable[Qu
         *_remarks(quota),
         (f"Allocated to {len(quota.tenants):,} tenants", _shares(quota, own)),
         _requests_section(quota, organizations),
+        ORGANIZATION_LEGEND,
         ("Resource type", [("", quota.resource_type)]),
     ]
 
@@ -70,10 +81,10 @@ def of_request(request: "QuotaRequest", tenant: str) -> Sequence[Section]:
         ("From", amount_text(request.limit_before, unit)),
         ("To", amount_text(request.limit, unit)),
         ("Requested", exact(request.created_at, now)),
-        ("By", (by.name or by.email or by.id if by is not None else "") or "—"),
+        ("Requested by", (by.name or by.email or by.id if by is not None else "") or "—"),
     ]
     if request.decided_at:
-        facts += [("Decided", exact(request.decided_at, now)), ("By", request.decided_by or "—")]
+        facts += [("Decided", exact(request.decided_at, now)), ("Decided by", request.decided_by or "—")]
     elif request.status == "pending":
         facts.append((" ", "in review by the platform's operator"))
     sections: list[Section] = [("", facts), ("Reason", [("", request.reason or "—")])]

@@ -30,6 +30,7 @@ REFUSED = ("×", "$text-error")
 BUTTONS = {quota_rules.LOWER: "Lower …", quota_rules.REVIEW: "For the organization …"}
 OFFER = "; Enter requests a limit for the organization instead"
 SENDS = "Request"
+LIMIT_HINT = "Enter the new limit, not the increase"
 LABEL = 14  # cells of the labels, as in the style sheet
 
 
@@ -155,7 +156,7 @@ class QuotaForm(Dialog[Result | None]):
         try:
             forecast = self._foresee(whole_number(typed))
         except ValueError as problem:
-            note = Content.styled(str(problem), "$text-muted")
+            note = Content.styled(LIMIT_HINT, "$text-muted")
             return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else note, ""
         sign, tone = SIGNS.get(forecast.outcome, REFUSED)
         offer = OFFER if forecast.outcome == quota_rules.REVIEW else ""

@@ -105,7 +105,7 @@ class Quotas(OfQuotas["Quota"]):
 
     NAME = "quotas"
     TITLE = "Quotas"
-    KIND = QUOTA
+    KIND = QUOTA._replace(filter_fields={**QUOTA.filter_fields, **table.STATE_FILTER})
     PRIMARY = "quotas.show"
     LIST_NAME = "quotas"
     REQUIRES_USER = False
@@ -201,7 +201,7 @@ class OrganizationQuotas(OfQuotas["OrganizationQuota"], ChildListScreen["Organiz
 
     NAME = "organization-quotas"
     TITLE = "Quotas"
-    KIND = ORGANIZATION_QUOTA
+    KIND = ORGANIZATION_QUOTA._replace(filter_fields={**ORGANIZATION_QUOTA.filter_fields, **table.STATE_FILTER})
     PRIMARY = "organization-quotas.show"
     LIST_NAME = "organization quotas"
     UNAVAILABLE_TEXT = ORGANIZATION_NEEDS_A_PERSON

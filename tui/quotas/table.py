@@ -87,6 +87,10 @@ def states_text(record: Record, pending: "Mapping[str, QuotaRequest]") -> str:
     return " ".join(state for state, holds in states.items() if holds)
 
 
+STATE_FILTER = {"is": Column("is", "State", cell=lambda record: states_text(record, {}))}
+"""The short name of the column State in filters."""
+
+
 def _name(layout: RowLayout) -> Column:
     """Pending requests have a sign before the name."""
 
@@ -155,7 +159,7 @@ def _more(layout: RowLayout) -> Sequence[Column]:
     """Return the columns for wide screens."""
     return (
         Column("pending", "Requested", wide=True, cell=lambda record: _pending_text(record, layout.pending)),
-        Column("is", "Is", wide=True, cell=lambda record: states_text(record, layout.pending)),
+        Column("is", "State", wide=True, cell=lambda record: states_text(record, layout.pending)),
     )
 
 

@@ -172,9 +172,12 @@ def writable(context: ActionContext) -> str:
     return context.read_only
 
 
+NOTHING_SELECTED = "nothing is selected"
+
+
 def selected(context: ActionContext) -> str:
     """Require a record: under the cursor or by name."""
-    return "" if context.record is not None or context.record_by_name else "nothing is selected"
+    return "" if context.record is not None or context.record_by_name else NOTHING_SELECTED
 
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from textual.worker import Worker
 from client.errors import FrostError
 from client.text import safe
 from tui.shell import actions, keymap, routes
-from tui.shell.action import load
+from tui.shell.action import NOTHING_SELECTED, load
 from tui.shell.bars import Footer, Header, Key, Navigation, TooSmall, header_state
 from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import Navigator
@@ -178,13 +178,16 @@ class MainScreen(Navigator):
         return here or (self.undoable.description if self.undoable else "")
 
     def show_keys(self) -> None:
-        """Update the footer for the screen and the record under the cursor."""
+        """Update the footer for the screen and the record under the cursor. An empty list has no keys for a record."""
         context = self.action_context()
         here = actions.of_scope(context.screen, "list", "app")
         visible = [action for action in here if action.footer_label and self.keys.of(action.id)]
+        reasons = {action.id: action.disabled_reason(context) for action in visible}
+        if self.current is not None and self.current.known and not self.current.records():
+            visible = [action for action in visible if reasons[action.id] != NOTHING_SELECTED]
         self.query_one(Footer).show(
             [
-                Key(a.id, self.keys.label(a.id), a.footer_label, not a.disabled_reason(context), always=a.id in ALWAYS)
+                Key(a.id, self.keys.label(a.id), a.footer_label, not reasons[a.id], always=a.id in ALWAYS)
                 for a in visible
             ]
         )

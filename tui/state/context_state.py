@@ -335,8 +335,11 @@ class ContextState(ContextRequests):
 
     @property
     def keyed(self) -> bool:
-        """Whether an API key is in use, without an interactive session."""
-        return self.credential is not None and self.credential.kind == "api_key"
+        """Whether an API key is in use, without an interactive session.
+
+        Some keys cannot load the identity, as they cannot list tenants. The config then decides.
+        """
+        return self.credential.kind == "api_key" if self.credential is not None else self.key_first
 
     @property
     def scopes(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from textual.widgets import Static
 from client.errors import FrostError
 from client.operations import FINAL
 from client.tables.columns import TENANT, Column, Record, tightest_share, tightest_text, time_text
-from client.tables.quotas import quota_tone
+from client.tables.quotas import percent_text, quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
 from tui.shell.bars import STATUS_SIGNS
@@ -76,12 +76,17 @@ def share(record: Record) -> float:
 
 def _share_text(record: Record) -> str:
     quota = record.get("tightestQuota")
-    return f"{share(record):.0%} {quota.get('title') or quota.get('resourceType', '')}" if quota else ""
+    return f"{_percent(quota)} {quota.get('title') or quota.get('resourceType', '')}" if quota else ""
+
+
+def _percent(quota: Mapping[str, Any]) -> str:
+    return percent_text(quota.get("used") or 0, quota.get("limit") or 0)
 
 
 def _tightest_figures(tenant: "TenantRecord") -> str:
-    text = tightest_text(tenant.wire(), "title")
-    return f"{text}  {share(tenant.wire()):.0%}" if tenant.tightest_quota is not None else text
+    record = tenant.wire()
+    text, quota = tightest_text(record, "title"), record.get("tightestQuota")
+    return f"{text}  {_percent(quota)}" if quota else text
 
 
 def columns(workspace: Workspace) -> Sequence[Column]:
@@ -220,7 +225,7 @@ class Tenants(ListScreen["TenantRecord"]):
             fields = [Field("name", "Display name", values["name"], "for example: Web Shop", check=check_name)]
             if len(choices) > 1:
                 fields.append(Field("organization", "Organization", values["organization"], choices=choices))
-            return Form(title, fields, save="Create", note="Shows the provisioning steps · Esc cancel", problem=problem)
+            return Form(title, fields, save="Create", note="Shows the provisioning steps", problem=problem)
 
         async def save(values: Mapping[str, str]) -> None:
             await self._create(values.get("organization", choices[0][0]), values["name"])

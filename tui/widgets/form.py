@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
@@ -43,14 +43,25 @@ class Form(Dialog[Mapping[str, str] | None]):
         .form--problem { color: $text-error; height: auto; min-height: 1; }
         Input { border: tall $foreground 15%; &:focus { border: tall $primary; } }
         OptionList { height: auto; max-height: 7; border: tall $foreground 15%; &:focus { border: tall $primary; } }
+        .form--row { height: auto; }
+        &.-short {
+            .form--row { layout: horizontal; }
+            .form--label { width: 14; margin-top: 0; }
+            Input, Input:focus { border: none; height: 1; width: 1fr; padding: 0; background: transparent; }
+            OptionList, OptionList:focus { border: none; width: 1fr; padding: 0; background: transparent; }
+            .dialog--buttons { height: 1; margin-top: 0; }
+            .dialog--buttons Button { border: none !important; height: 1; }
+        }
     }
     """
+    # A form with three framed fields needs 26 lines.
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012  (declared on the base class)
     LISTENS_AT_ONCE = True
 
     def __init__(
         self, title: str, fields: Sequence[Field], *, save: str = "Save", note: str = "", problem: str = ""
     ) -> None:
-        """`problem` is the error of the previous attempt. It is shown until the next input."""
+        """`problem` is the error of the previous attempt, shown until the next input. `note` is above the keys."""
         super().__init__()
         self._refused = problem
         self._title = title
@@ -63,15 +74,17 @@ class Form(Dialog[Mapping[str, str] | None]):
 
     def content(self) -> ComposeResult:
         for field in self.fields:
-            yield Static(field.label, classes="form--label", markup=False)
-            yield self._choice(field) if field.choices else self._text(field)
+            label = Static(field.label, classes="form--label", markup=False)
+            yield Vertical(label, self._choice(field) if field.choices else self._text(field), classes="form--row")
         yield Static(Content(safe(self._refused)), classes="form--problem", markup=False)
         yield Horizontal(
             Button("Cancel", id="cancel"),
             Button(self.save_label, id="save", variant="primary"),
             classes="dialog--buttons",
         )
-        yield hint(self.note or f"Enter {self.save_label.lower()} · Tab next field · Esc cancel")
+        next_field = "Tab next field" if len(self.fields) > 1 else ""
+        keys = " · ".join(filter(None, (f"Enter {self.save_label.lower()}", next_field, "Esc cancel")))
+        yield hint(f"{self.note}\n{keys}" if self.note else keys)
 
     def _text(self, field: Field) -> Input:
         entry = Input(field.value, placeholder=field.placeholder, id=f"field-{field.name}")

@@ -35,7 +35,8 @@ def fitted(view: RecordView[Any], space: int) -> list[tuple[Column, int]]:
         widths.pop()
     while (over := sum(cells + GAP for _, cells in widths) - GAP - space) > 0:
         # A cut time or id is useless: cut other columns first.
-        giving = [pair for pair in widths[1:] if not pair[0].whole and pair[1] > READABLE]
+        cuttable = [pair for pair in widths[1:] if not pair[0].whole and pair[1] > READABLE]
+        giving = [pair for pair in cuttable if pair[0].yields] or cuttable
         giving = giving or [pair for pair in widths[1:] if pair[0].yields and pair[1] > NARROWEST]
         # The first column identifies the record: it is cut only if no other can be.
         if not giving and len(widths) > FEWEST:
