@@ -20,6 +20,8 @@ from tui.tenants import screen
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.record_table import RecordTable, Tones
 
+TALLEST = 16  # lines of the list; more on a tall terminal
+
 
 class Searchable(NamedTuple):
     """A tenant with its texts in lower case, prepared for a search on every key press."""
@@ -67,12 +69,12 @@ class TenantSwitcher(Dialog[str | None]):
     DEFAULT_CSS = """
     TenantSwitcher {
         align: center top;
-        & > .dialog { width: 96; margin-top: 2; }
+        & > .dialog { margin-top: 2; }
         Input, Input:focus { border: none; height: 1; padding: 0; margin-bottom: 1; background: transparent; }
-        RecordTable { height: auto; min-height: 4; max-height: 16; }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 96
 
     def __init__(
         self,
@@ -112,9 +114,16 @@ class TenantSwitcher(Dialog[str | None]):
     def _show(self, line: str) -> None:
         table = self.query_one(RecordTable)
         tenants = ranked(self.known, line, self.recent)
-        table.styles.height = min(max(len(tenants), 3), 15) + 1
         table.show(tenants)
         table.cursor = 0
+        self._fit()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        table = self.query_one(RecordTable)
+        table.styles.height = min(max(table.view.total, 3) + 1, self.list_rows(TALLEST))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
