@@ -185,7 +185,7 @@ async def test_only_keys_that_do_something_are_named() -> None:
         ([long_named(1), long_named(2)], " · ↑ ↓ principal"),
         ([long_named(1, gained=["a:b:c"] * 9, gainedCount=9)], " · PgDn more operations"),
     ):
-        assert f"n or Esc No{keys} " in await shown(Effect(principals))
+        assert f"n or Esc cancel{keys} " in await shown(Effect(principals))
 
 
 WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)

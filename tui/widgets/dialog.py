@@ -208,7 +208,7 @@ class Sending(Dialog[Result | None], Generic[Draft, Result]):
 
 
 class Confirm(Dialog[bool]):
-    """Returns True only for an explicit yes. If the action is destructive, No has the focus.
+    """Returns True only for an explicit yes. If the action is destructive, Cancel has the focus.
 
     `facts` are (label, value) lines: the resource with its id, the tenant and the effect. With `typed`, the yes button
     is disabled until the input equals that word.
@@ -216,7 +216,7 @@ class Confirm(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", show=False),
-        Binding("n", "answer(False)", "No", show=False),
+        Binding("n", "answer(False)", "Cancel", show=False),
         Binding("left,h", "app.focus_previous", show=False),
         Binding("right,l", "app.focus_next", show=False),
     ]
@@ -262,8 +262,8 @@ class Confirm(Dialog[bool]):
             yield typing
         yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
         yes.disabled = self.typed is not None
-        yield Horizontal(Button("No", id="no"), yes, classes="dialog--buttons")
-        yield hint("Tab next · Esc No" if self.typed else f"y {self.yes} · n or Esc No{self.more_keys}")
+        yield Horizontal(Button("Cancel", id="cancel"), yes, classes="dialog--buttons")
+        yield hint("Tab next · Esc cancel" if self.typed else f"y {self.yes.lower()} · n or Esc cancel{self.more_keys}")
 
     @property
     def more_keys(self) -> str:
@@ -283,7 +283,7 @@ class Confirm(Dialog[bool]):
     def first_focus(self) -> Widget:
         if self.typed is not None:
             return self.query_one(Input)
-        return self.query_one("#no" if self.has_class("-destructive") else "#yes", Button)
+        return self.query_one("#cancel" if self.has_class("-destructive") else "#yes", Button)
 
     @property
     def _instruction(self) -> str:
