@@ -282,7 +282,8 @@ class ContextState(ContextRequests):
         self._memory = self.state.of(self.context, self.endpoint)
         self.me: Record | None = None
         self.tenants: list[Record] = list(self._memory.tenants)
-        self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
+        self.tenants_state: Literal["remembered", "fresh", "failed", "refused"] = "remembered"
+        """`refused` if the principal may not see the tenants."""
         self.tenants_error = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
