@@ -10,6 +10,8 @@ from client.errors import FrostError
 from client.errors import usage as usage_error
 
 FORMATS = ("table", "yaml", "json", "wide")
+GUESSES = {"frost platform start": "the next command starts the platform;"}
+"""Hints for commands that do not exist but are often tried."""
 _LETTERS = {"d": "debug", "q": "quiet"}
 
 
@@ -26,7 +28,8 @@ def from_click(error: UsageError) -> FrostError:
                 hint = _did_you_mean(error.possibilities)
         case NoSuchCommand():
             message = f'unknown command "{error.command_name}"'
-            hint = _did_you_mean(error.possibilities)
+            path = f"{ctx.command_path} {error.command_name}" if ctx is not None else ""
+            hint = GUESSES.get(path) or _did_you_mean(error.possibilities)
         case MissingParameter() if error.param is not None:
             missing = "is required" if isinstance(error.param, click.Option) else "is missing"
             message = f"{_name(error.param)} {missing}"

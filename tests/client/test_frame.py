@@ -82,6 +82,7 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
         ("tennant list", ['unknown command "tennant"', "did you mean tenant?"]),
         ("tenant lst", ['unknown command "lst" (frost tenant)', "list"]),
         ("zzz", ['unknown command "zzz"', "frost --help"]),
+        ("platform start", ['unknown command "start" (frost platform)', "the next command starts the platform; see"]),
         ("tenant list --al", ["unknown flag --al (frost tenant list)", "--all"]),
         ("--quite config show", ["unknown flag --quite", "--quiet"]),
         ("config show -z", ["unknown flag -z", "frost config show --help"]),

@@ -71,7 +71,7 @@ async def test_an_apply_asks_with_its_counts_and_enter_means_no(shared: Home, ui
     preview = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
     await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "removes no tag")
     await ui.expect(f"{preview['updated']:,} of {preview['examined']:,} resources", f"{preview['skipped']:,} skipped")
-    await ui.expect("would change", "n or Esc No")
+    await ui.expect("would change", "y apply · n or Esc cancel")
     await ui.answer("enter", to="Apply default tags?", shows="4/10 tags")
     assert runs(shared) == []
 

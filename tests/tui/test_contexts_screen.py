@@ -38,7 +38,7 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
 
     await ui.press("delete", shows=("Delete this context?", "endpoint, region, selected tenant", "permanently"))
     await ui.heard()
-    await ui.press("enter")  # No has the focus
+    await ui.press("enter")  # Cancel has the focus
     await ui.gone("Delete this context?")
     assert "work" in demo_slow.config.read_text()
     await ui.press("delete", shows="Delete this context?")

@@ -71,7 +71,7 @@ async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) 
     await edited(ui)
     await ui.press("w", shows=("Save default tags?", "Web Shop", "3 now, 3 after"))
     await ui.expect("~ env = dev  was prod", "+ new = 1", "− old = 1", "until an apply")
-    await ui.answer("enter", to="Save default tags?")  # No has the focus, as a tag is removed
+    await ui.answer("enter", to="Save default tags?")  # Cancel has the focus, as a tag is removed
     assert stored(own) == BEGIN
     await ui.expect("Not saved")
     await ui.press("w")

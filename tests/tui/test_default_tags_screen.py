@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from textual.widgets import Button
 
 from tests.acceptance.people import NEWSROOM
 from tests.homes import Home
@@ -22,7 +23,7 @@ async def at_tags(ui: Ui) -> Ui:
 @BOTH_SIZES
 async def test_the_set_is_shown_with_its_bytes_and_fits(ui: Ui) -> None:
     await at_tags(ui)
-    for row in ("cost-center  eu.team:42", "11/64 10/255", "3/64 4/255", "owner@aurora.example"):
+    for row in ("cost-center  eu.team:42", "Key, value bytes", "11/64 10/255", "3/64 4/255", "owner@aurora.example"):
         await ui.expect(row)
     assert "…" not in "\n".join(ui.text.splitlines()[4:12]), ui.text
     await ui.press("d", shows=("11 of 64 bytes", "10 of 255 bytes"))
@@ -32,12 +33,13 @@ async def test_the_set_is_shown_with_its_bytes_and_fits(ui: Ui) -> None:
 async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui: Ui) -> None:
     await at_tags(ui)
     before = shared.json("tenant", "default-tags", "get")
-    await ui.press("n", shows=("New tag in Web Shop", "0/64 bytes", "5/10 tags"))
+    await ui.press("n", shows=("New tag in Web Shop", "0/64 bytes", "4/10 tags · Enter add"))
     await ui.type("stage")
     await ui.press("tab")
     await ui.type("pre/prod", shows="8/255 bytes")
     await ui.press("enter", shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w save", "D discard"))
-    await ui.press("enter", on="env", shows=("Edit env", "3/64 bytes"))
+    await ui.press("enter", on="env", shows=("Edit env", "3/64 bytes", "5/10 tags · Enter change"))
+    assert str(ui.app.screen.query_one("#save", Button).label) == "Change"
     await ui.press(*["backspace"] * 4)
     await ui.enter("dev", shows=("~ env", "was prod", "~ 1 changed"))
     await ui.press("delete", on="team", shows=("− team", "removed", "4/10 tags", "+ 1 added  ~ 1 changed  − 1 removed"))

@@ -45,13 +45,13 @@ async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> No
 async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
     it = await edit()
     await it.expect("f1 help  ^g leave")
-    await it.press("f1", shows=("^g q", "^w ^u ^k"))
+    await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
 
 
 @pytest.mark.slow
 async def test_tab_goes_through_the_fields_and_space_toggles(edit: Edit) -> None:
     it = await edit()
-    await it.expect("api_key, workload_identity, user", "no · Space: yes/no")
+    await it.expect("api_key, workload_identity, user", "off · Space toggles")
     fields = [field.id for field in it.editor.query(FieldInput)]
     await it.press("f3")
     seen = []
@@ -63,9 +63,9 @@ async def test_tab_goes_through_the_fields_and_space_toggles(edit: Edit) -> None
     await it.press("shift+tab")
     assert it.editor.focused.id == fields[-1]
     await it.press("f3", *["down"] * 8, "space", shows="✓ ALLOWED  with author limit")
-    assert it.editor.form.values["asAuthor"] == "yes"
+    assert it.editor.form.values["asAuthor"] == "on"
     await it.press("space", gone="with author limit")
-    assert it.editor.form.values["asAuthor"] == "no"
+    assert it.editor.form.values["asAuthor"] == "off"
 
 
 @pytest.mark.slow

@@ -242,6 +242,21 @@ async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
     assert "2020-12-31T00:00:00Z" in lines[at] + lines[at + 1]
 
 
+async def test_a_long_problem_and_target_are_shown_in_full(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("compute:foo")))
+    await it.expect("! line 4, column 52: compute:foo is not a valid")
+    problem = "expected service:resource:action, or fewer parts with a final * "
+    side = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
+    assert problem in side.replace("  ", " "), side
+    target = "frn:compute:se-sto-1:4793d4e5-9e63-4c0f-8d3b-0f1e2d3c4b5a:instances/*"
+    await it.ask(target=target)
+    await it.ui.pilot.resize_terminal(200, 50)
+    await it.expect(f"Target          {target}")
+    assert it.editor.query_one("#side").outer_size.width == 90
+    await it.ui.pilot.resize_terminal(120, 36)
+    await it.until(lambda: it.editor.query_one("#side").outer_size.width == 54, "the narrow pane")
+
+
 async def test_unexpected_errors_of_the_editor_and_the_palette_are_shown(
     monkeypatch: pytest.MonkeyPatch, edit: Edit
 ) -> None:

@@ -17,6 +17,7 @@ from tui.launch import Launch
 from tui.shell import actions
 from tui.shell.app import FrostApp
 from tui.state import preferences
+from tui.state.context_state import Limits
 from tui.tenants.screen import Tenants
 from tui.widgets.detail import Detail
 
@@ -52,6 +53,12 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
     await ui.command("use Staging", shows="Which Staging?")
     await ui.press("escape", head="Newsroom", shows="1 of 1")
     await ui.command("tenant use 'data lake'", head="Data Lake", shows="1 of 1")
+
+
+async def test_the_hint_of_the_first_run_ends(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24), limits=Limits(hint_seconds=0.1)) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.until(lambda: "Local platform" not in ui.head, "a header without the hint")
 
 
 async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:

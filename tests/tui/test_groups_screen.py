@@ -28,7 +28,7 @@ async def test_a_group_gets_members_and_a_policy_with_previews(demo: Home, ui: U
     await ui.enter("look at")
     await ui.expect("Attach policy?", "look at compute", "night watch (group)", "2 keys and identities: −26 lost")
     await ui.heard()
-    assert ui.focus == "no"  # the first policy takes permissions away, so No has the focus
+    assert ui.focus == "cancel"  # the first policy takes permissions away, so Cancel has the focus
     await ui.agree(toast="Attached look at compute to night watch (group)", shows="Policies  1")
     await ui.press("z", shows="Policies  0", toast="Undone: detached look at compute from night watch (group)")
     group = next(one for one in Desk(demo).items("group", "list") if one["name"] == "night watch")
@@ -68,7 +68,7 @@ async def test_removing_members_shows_what_they_lose(demo: Home, ui: Ui) -> None
     await ui.press("escape", gone="Remove 1 member?")
     await ui.press("delete", on="shop/checkout", shows=("Remove 1 member?", "−", "lost", "− compute:instances:create"))
     await ui.heard()
-    assert ui.focus == "no"
+    assert ui.focus == "cancel"
     await ui.agree(shows="2 members")
     await ui.press("z", shows="3 members")
 

@@ -69,7 +69,7 @@ async def test_a_version_is_compared_and_rolled_back_to(demo: Home, ui: Ui) -> N
     await ui.press("end", shows='"keep-production"')
     await ui.press("escape", "b", shows=("Roll back to version 1?", "as version 4", "3 keys and identities", "lost"))
     await ui.heard()
-    assert ui.focus == "no"
+    assert ui.focus == "cancel"
     await ui.agree(shows=("4 versions", "► 4", "rollback to 1"))
     assert len(Desk(demo).done("policy", "get", DEPLOYMENTS)["document"]["rules"]) == 1
 

@@ -58,7 +58,7 @@ async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home
     await form(ui, "instance", "53", "over")
     await ui.expect("▼ 53: lower; takes effect at once, asks first", "Lower …")
     await ui.press("enter", shows=("Lower the limit?", "Web Shop", "110 → 53"))
-    await ui.answer("enter", gone="Lower the limit?", shows="New limit")  # No has the focus
+    await ui.answer("enter", gone="Lower the limit?", shows="New limit")  # Cancel has the focus
     assert await limit_of_instances(demo) == 110
     await ui.press("enter", shows="Lower the limit?")
     await ui.answer("y", shows="51 of 53", toast="Instances: 110 → 53 approved")

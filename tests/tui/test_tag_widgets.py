@@ -121,7 +121,7 @@ async def test_a_long_question_scrolls_and_keeps_its_buttons(size: tuple[int, in
     lines = [Content(f"line {number} end") for number in range(60)]
     async with asked(ListingConfirm("Apply?", facts, lines, yes="Apply"), size=size) as (app, pilot):
         assert "line 0 end" in app.text
-        assert "n or Esc No" in app.text, app.text
+        assert "n or Esc cancel" in app.text, app.text
         await pilot.press(*["pagedown"] * 8)
         await pilot.pause()
         assert "line 59 end" in app.text, app.text

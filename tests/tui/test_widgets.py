@@ -2,23 +2,30 @@
 
 import gc
 import re
+from collections.abc import Callable
 
 import pytest
 from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
+from client.models.account import GrantableScope
 from client.models.analysis import PrincipalEffect
 from client.tables.columns import TENANT, Record
 from client.texts.effects import Effect
 from tests.homes import Home
 from tests.tui.alone import Alone, asked
 from tests.tui.screens import Ui, opened
+from tui.account.key_form import KeyDraft, KeyForm
 from tui.contexts.sign_in import DeviceCode
 from tui.iam.effects import EffectConfirm, _operations
+from tui.iam.pickers import PRINCIPAL
+from tui.shell import palette
 from tui.shell.bars import Header, HeaderState
-from tui.shell.palette import Help, Line
+from tui.shell.palette import Help, Line, Palette
+from tui.tenants.switcher import TenantSwitcher
 from tui.widgets.heading import Heading
 from tui.widgets.picker import Entry, Menu, Picker
 from tui.widgets.record_table import RecordTable
@@ -58,6 +65,60 @@ async def test_records_that_come_later_leave_a_moved_cursor() -> None:
         known = tenants("a", "b", "m", "n")
         picker.show()
         assert table.record["id"] == "m"
+
+
+ABOUT = "Reads everything of the tenant, from the catalogue to the quotas, and changes nothing at all"
+
+
+def key_form() -> KeyForm[None]:
+    scopes = [GrantableScope(scope=f"service{number:02}:read", description="Read") for number in range(40)]
+
+    async def send(_: KeyDraft) -> None:
+        return
+
+    return KeyForm("New key", KeyDraft("deploy", "", (), 600), lambda: (scopes, ""), send)
+
+
+@pytest.mark.parametrize(
+    ("dialog", "small", "wide"),
+    [
+        (lambda: Picker("Choose", PRINCIPAL, lambda: principals(40)), (80, 12), (120, 30)),
+        (lambda: TenantSwitcher(tenants(*map(str, range(40)))), (80, 16), (120, 30)),
+        (key_form, (80, 9), (120, 30)),
+    ],
+)
+async def test_lists_use_the_space_of_a_wide_terminal(
+    dialog: Callable[[], Screen[object]], small: tuple[int, int], wide: tuple[int, int]
+) -> None:
+    opened = dialog()
+    async with asked(opened) as (_, pilot):
+        for size, box in (((80, 24), small), ((200, 50), wide), ((300, 60), (140, 36)), ((80, 24), small)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            shown = (opened.query_one(".dialog").outer_size.width, opened.query_one(RecordTable).outer_size.height)
+            assert shown == box, size
+
+
+def principals(count: int) -> list[Record]:
+    return [{"key": str(n), "name": f"key {n}", "type": "api_key", "status": "", "about": ABOUT} for n in range(count)]
+
+
+async def test_the_palette_shows_whole_descriptions_on_a_wide_terminal() -> None:
+    text = "In policies: rolls out the version in effect first, then later ones"
+    actions = [palette.Entry(f"Action {number}", "", text, lambda: None) for number in range(40)]
+    dialog = Palette(lambda _: iter(actions))
+    async with asked(dialog) as (app, pilot):
+        await pilot.press("down")
+        assert text not in app.text
+        assert app.text.count("In policies: rolls out the ver") == 14
+        small = app.text
+        await pilot.resize_terminal(200, 50)
+        await pilot.pause()
+        assert app.text.count(text) == 30
+        assert dialog.query_one(OptionList).highlighted == 1
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert app.text == small
 
 
 ADDRESS = "https://login.example/device"
@@ -128,7 +189,7 @@ async def test_only_keys_that_do_something_are_named() -> None:
         ([long_named(1), long_named(2)], " · ↑ ↓ principal"),
         ([long_named(1, gained=["a:b:c"] * 9, gainedCount=9)], " · PgDn more operations"),
     ):
-        assert f"n or Esc No{keys} " in await shown(Effect(principals))
+        assert f"n or Esc cancel{keys} " in await shown(Effect(principals))
 
 
 WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)

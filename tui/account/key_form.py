@@ -76,7 +76,7 @@ class KeyForm(Sending[KeyDraft, Result]):
     ]
     DEFAULT_CSS = """
     KeyForm {
-        & > .dialog { width: 92; padding: 0 2; overflow-y: auto; scrollbar-size-vertical: 1; }
+        & > .dialog { padding: 0 2; overflow-y: auto; scrollbar-size-vertical: 1; }
         .key--row { height: 1; }
         .key--label { width: 13; color: $text-muted; }
         .key--unit { width: auto; color: $text-muted; margin-left: 1; }
@@ -92,6 +92,7 @@ class KeyForm(Sending[KeyDraft, Result]):
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 92
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class KeyForm(Sending[KeyDraft, Result]):
 
     def on_resize(self) -> None:
         besides = BESIDES if self._expires else BESIDES - 2
-        self.list.styles.height = max(3, min(18, self.app.size.height - besides))
+        self.list.styles.height = max(3, min(self.list_rows(18), self.app.size.height - besides))
 
     def on_mount(self) -> None:
         super().on_mount()

@@ -137,8 +137,10 @@ class Account(ListScreen["Organization"]):
         return self.workspace.me is not None
 
     def freshness_text(self) -> str:
-        failed = self.workspace.tenants_state == "failed"  # both are loaded together
-        return "not refreshed, r to retry" if failed else "" if self.workspace.me else "refreshing"
+        state = self.workspace.tenants_state  # both are loaded together
+        if state == "failed":
+            return "not refreshed, r to retry"
+        return "" if self.workspace.me or state == "refused" else "refreshing"
 
     def changed(self, change: Change) -> None:
         if change in (Topic.IDENTITY, Topic.CONTEXT, Topic.TENANTS):

@@ -250,7 +250,7 @@ class TagForm(Dialog[tuple[str, str] | None]):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button(self.button, id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint(f"{self.count} · Enter add · Tab next field · Esc cancel")
+        yield hint(f"{self.count} · Enter {self.button.split()[0].lower()} · Tab next field · Esc cancel")
 
     def on_mount(self) -> None:
         super().on_mount()

@@ -51,7 +51,12 @@ _COLUMNS = (
     Column(
         "value", "Value", cell=lambda record: str(record["value"]) or "(empty)", sort=lambda record: record["value"]
     ),
-    Column("bytes", "Bytes", cell=bytes_text, sort=lambda record: size(str(record["key"]) + str(record["value"]))),
+    Column(
+        "bytes",
+        "Key, value bytes",
+        cell=bytes_text,
+        sort=lambda record: size(str(record["key"]) + str(record["value"])),
+    ),
     Column("note", "Draft", cell=_note),
 )
 TAG = Kind("tag", "tags", "key", _COLUMNS, fields(_COLUMNS, key="key", value="value", draft="note"), "key")
@@ -225,12 +230,12 @@ class DefaultTags(RemoteListScreen[TagRow]):
         if draft is None:
             return
         title = f"Edit {cut(safe(instead_of), 40)}" if instead_of else f"New tag in {self._tenant_name()}"
-        number = len(draft.tags) + (not instead_of)
         form = TagForm(
             title,
             (key, value),
             lambda typed_key, typed_value: draft.problem_of(typed_key, typed_value, instead_of),
-            count=f"{number}/{MOST} tags",
+            count=f"{len(draft.tags)}/{MOST} tags",
+            button="Change" if instead_of else "Add to draft",
         )
         answer = await self.app.push_screen_wait(form)
         if answer is not None and self.workspace.tag_drafts.of(tenant_id) is draft:

@@ -118,6 +118,7 @@ class FrostApp(KeyQueueApp):
         if self.workspace.first_run:
             # The hint of the first run has been shown, even if this run crashes. Keys do not wait for the lock.
             self._save_state(lock_seconds=0)
+            self.set_timer(self.workspace.limits.hint_seconds, self.workspace.end_hint)
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
 

@@ -47,6 +47,7 @@ _KEY_SIGNS = {
     "home": "Home",
     "end": "End",
     "delete": "Del",
+    "ctrl+@": "^Space",  # as terminals send Ctrl+Space
 }
 
 
@@ -59,7 +60,7 @@ def spelling(key: str) -> str:
 def key_text(key: str) -> str:
     """Return a key as the user reads it: `^t` for ctrl+t, `?` for itself."""
     key = spelling(key)
-    if key.startswith("ctrl+"):
+    if key.startswith("ctrl+") and key not in _KEY_SIGNS:
         return "^" + key_text(key[5:])
     return _KEY_SIGNS.get(key, key)
 

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from tui.state.list_store import RecordList
 
 MAX_ENTRIES = 60
-WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 32, 53
-"""Cells of the dialog, the key, the column of titles, and the longest title. Titles are matched in full."""
+KEY, TITLE, MAX_TITLE = 5, 32, 53
+"""Cells of the key, the column of titles, and the longest title. Titles are matched in full."""
+TALLEST = 14  # lines of the list; more on a tall terminal
 MAX_OF_KIND = 200
 """Maximum number of hits of a kind to match letter by letter: each takes 50 µs."""
 
@@ -147,14 +148,15 @@ class Palette(Dialog[Entry | None]):
     DEFAULT_CSS = """
     Palette {
         align: center top;
-        & > .dialog { width: 92; margin-top: 2; }
+        & > .dialog { margin-top: 2; }
         LineInput { margin-bottom: 1; }
         OptionList, OptionList:focus {
-            height: auto; min-height: 3; max-height: 14; border: none; padding: 0; background: transparent;
+            height: auto; min-height: 3; border: none; padding: 0; background: transparent;
         }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 92
 
     def __init__(self, entries: "Callable[[str], Iterator[Entry]]") -> None:
         """`entries` returns the candidates for a text."""
@@ -180,9 +182,16 @@ class Palette(Dialog[Entry | None]):
         super().on_mount()
         self._match("")
 
+    def on_resize(self) -> None:
+        choices = self.query_one(OptionList)
+        choices.styles.max_height = self.list_rows(TALLEST)
+        highlighted = choices.highlighted
+        self._match(self.typed)
+        choices.highlighted = highlighted
+
     def _match(self, typed: str) -> None:
         self.typed = typed
-        room = min(WIDTH, self.app.size.width) - 6 - KEY - TITLE - 5  # frame, scrollbar, blanks
+        room = self.cells - 6 - KEY - TITLE - 5  # frame, scrollbar, blanks
         hits = ranked(self.entries(typed), typed)[:MAX_ENTRIES]
         self.matches = [entry for entry, _ in hits]
         choices = self.query_one(OptionList)

@@ -11,7 +11,7 @@ from tui.shell.actions import BY_ID
 from tui.shell.list_screen import ListScreen, T
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, Subject
-from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList
+from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList, read_error_text
 from tui.state.refresh import Change, ListChanged, ReadAgain, Topic
 from tui.widgets.picker import Picker
 
@@ -76,7 +76,11 @@ class RemoteListScreen(ListScreen[T]):
         if rows.state == "failed" and rows.error is not None:
             if rows.error.code == NOT_ENTITLED:
                 return "You have no access to this tenant. Choose another tenant."
-            return sentence(self.UNAVAILABLE_TEXT) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
+            return (
+                sentence(self.UNAVAILABLE_TEXT)
+                if rows.error.code == "SESSION_REQUIRED"
+                else read_error_text(rows.error)
+            )
         return self._empty_text() if rows.known else "Loading …"
 
     def _empty_text(self) -> str:

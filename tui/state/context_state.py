@@ -109,6 +109,8 @@ class Limits:
     """How long a save of a policy waits for the response."""
     effect_seconds: float = 4.0
     """How long a review waits for the effect of a policy."""
+    hint_seconds: float = 60.0
+    """How long the header shows the hint of the first run."""
     newest: int = 400
     """Entries of a log that are read at first. The number doubles on request."""
     page_size: int | None = None
@@ -274,6 +276,11 @@ class ContextState(ContextRequests):
         self._first_run = not state.hinted
         state.hinted = True
 
+    def end_hint(self) -> None:
+        """End the hint of the first run."""
+        self._first_run = self.first_run = False
+        self.link_changed()
+
     def enter(self, connection: "Connection") -> "AsyncClient | None":
         """Restore the remembered data of a context."""
         former = super().enter(connection)
@@ -282,14 +289,15 @@ class ContextState(ContextRequests):
         self._memory = self.state.of(self.context, self.endpoint)
         self.me: Me | None = None
         self.tenants: list[TenantRecord] = list(self._memory.tenants)
-        self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
+        self.tenants_state: Literal["remembered", "fresh", "failed", "refused"] = "remembered"
+        """`refused` if the principal may not see the tenants."""
         self.tenants_error = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
             self.tenant_id = self._memory.recent[0]
         self.first_run = self._first_run and self.endpoint.startswith("unix:") and connection.is_local
-        """Whether this is the first run, with a local platform."""
+        """Whether to show the hint of the first run: with a local platform, until `end_hint`."""
         self.read_only = ""
         if self._read_only_flag:
             self.read_only = "frost was started with --read-only"

@@ -367,6 +367,13 @@ def _list_key(name: str, tenant_id: str, subject: str) -> Listed:
     return Listed(name, "" if name in OF_THE_PLATFORM else tenant_id, subject)
 
 
+def read_error_text(error: FrostError) -> str:
+    """Return why data cannot be read. If the API key lacks a scope, another read does not help; name what does."""
+    if error.code != "INSUFFICIENT_SCOPE":
+        return error.message
+    return f"{error.message[:1].upper()}{error.message[1:]}. Use a key with that scope, or switch the context."
+
+
 def _unexpected_text(error: Exception) -> str:
     """Return the message for an unusable response."""
     return f"the response could not be read: {type(error).__name__}: {safe(str(error), 120)}"

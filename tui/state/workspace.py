@@ -16,7 +16,7 @@ from tui.state import contexts
 from tui.state.context_state import ContextState, Limits
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import RUNS, Applies, Provisioning
-from tui.state.list_store import Collections
+from tui.state.list_store import Collections, read_error_text
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, TenantRecord, remembered
 from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
@@ -195,7 +195,10 @@ class Workspace(ContextState):
             both = asyncio.gather(client.ask(account.me()), client.ask(tenants.list_all(usage=True)))
             me, page = await self._observe(client, both)
         except FrostError as error:
-            self.tenants_state, self.tenants_error = "failed", error.message
+            refused = error.exit_code is Exit.NOT_ALLOWED
+            self.tenants_state, self.tenants_error = "refused" if refused else "failed", read_error_text(error)
+            if refused:
+                self.tenants = []
             self._changed(Topic.TENANTS)
             return
         self._set_principal(me)

@@ -147,12 +147,16 @@ class Tenants(ListScreen["TenantRecord"]):
     def empty(self) -> str:
         if self.workspace.tenants_state == "remembered":
             return "Loading …"
-        if self.workspace.tenants_state == "failed":
+        if self.workspace.tenants_state in ("failed", "refused"):
             return self.workspace.tenants_error
         return "You have no tenants yet; n to create one."
 
     def records(self) -> "Sequence[TenantRecord]":
         return self.workspace.tenants
+
+    @property
+    def known(self) -> bool:
+        return self.workspace.tenants_state == "fresh"
 
     def freshness_text(self) -> str:
         return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")

@@ -23,6 +23,8 @@ from tui.widgets.record_table import RecordTable, Tones
 if TYPE_CHECKING:
     from tui.state.preferences import TenantRecord
 
+TALLEST = 16  # lines of the list; more on a tall terminal
+
 
 class Searchable(NamedTuple):
     """A tenant with its texts in lower case, prepared for a search on every key press."""
@@ -70,12 +72,12 @@ class TenantSwitcher(Dialog[str | None]):
     DEFAULT_CSS = """
     TenantSwitcher {
         align: center top;
-        & > .dialog { width: 96; margin-top: 2; }
+        & > .dialog { margin-top: 2; }
         Input, Input:focus { border: none; height: 1; padding: 0; margin-bottom: 1; background: transparent; }
-        RecordTable { height: auto; min-height: 4; max-height: 16; }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 96
 
     def __init__(
         self,
@@ -117,9 +119,16 @@ class TenantSwitcher(Dialog[str | None]):
     def _show(self, line: str) -> None:
         table = self.query_one(RecordTable)
         tenants = ranked(self.known, line, self.recent)
-        table.styles.height = min(max(len(tenants), 3), 15) + 1
         table.show(tenants)
         table.cursor = 0
+        self._fit()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        table = self.query_one(RecordTable)
+        table.styles.height = min(max(table.view.total, 3) + 1, self.list_rows(TALLEST))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

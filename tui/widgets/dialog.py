@@ -26,6 +26,10 @@ from tui.terminal.textual_patches import LaysOutOnce, PatchedApp
 Result = TypeVar("Result")
 Draft = TypeVar("Draft")
 
+LIST_SHARE = 0.6
+"""Share of a large terminal that a dialog with a list uses, in width and height."""
+MAX_LIST_CELLS = 140
+
 
 class Dialog(LaysOutOnce, ModalScreen[Result]):
     """A framed box in the middle of the screen. `dismiss` passes a value to the caller."""
@@ -57,10 +61,14 @@ class Dialog(LaysOutOnce, ModalScreen[Result]):
     AUTO_FOCUS = ""
     LISTENS_AT_ONCE: ClassVar[bool] = False
     """True for forms, where early keys do no harm."""
+    MIN_CELLS: ClassVar[int] = 0
+    """Least width of a dialog that grows with a wide terminal; 0 for a fixed width (CSS)."""
 
     def compose(self) -> ComposeResult:
         box = Vertical(*self.content(), classes="dialog")
         box.border_title = Content(safe(self.title_text()))
+        if self.MIN_CELLS:
+            box.styles.width = self.cells
         yield box
 
     listening = False
@@ -76,6 +84,20 @@ class Dialog(LaysOutOnce, ModalScreen[Result]):
     def first_focus(self) -> Widget | None:
         """Return the widget to focus once the dialog listens; in a confirmation, the safe answer."""
         return None
+
+    @property
+    def cells(self) -> int:
+        """Return the width of a dialog that grows: `LIST_SHARE` of the terminal, within limits."""
+        columns = self.app.size.width
+        return min(columns, max(self.MIN_CELLS, min(round(columns * LIST_SHARE), MAX_LIST_CELLS)))
+
+    def list_rows(self, at_least: int) -> int:
+        """Return the most lines of a list: `at_least`, or `LIST_SHARE` of a tall terminal."""
+        return max(at_least, round(self.app.size.height * LIST_SHARE))
+
+    def on_resize(self) -> None:
+        if self.MIN_CELLS:
+            self.query_one(".dialog").styles.width = self.cells
 
     def on_mount(self) -> None:
         if self.LISTENS_AT_ONCE:
@@ -186,7 +208,7 @@ class Sending(Dialog[Result | None], Generic[Draft, Result]):
 
 
 class Confirm(Dialog[bool]):
-    """Returns True only for an explicit yes. If the action is destructive, No has the focus.
+    """Returns True only for an explicit yes. If the action is destructive, Cancel has the focus.
 
     `facts` are (label, value) lines: the resource with its id, the tenant and the effect. With `typed`, the yes button
     is disabled until the input equals that word.
@@ -194,7 +216,7 @@ class Confirm(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", show=False),
-        Binding("n", "answer(False)", "No", show=False),
+        Binding("n", "answer(False)", "Cancel", show=False),
         Binding("left,h", "app.focus_previous", show=False),
         Binding("right,l", "app.focus_next", show=False),
     ]
@@ -240,8 +262,8 @@ class Confirm(Dialog[bool]):
             yield typing
         yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
         yes.disabled = self.typed is not None
-        yield Horizontal(Button("No", id="no"), yes, classes="dialog--buttons")
-        yield hint("Tab next · Esc No" if self.typed else f"y {self.yes} · n or Esc No{self.more_keys}")
+        yield Horizontal(Button("Cancel", id="cancel"), yes, classes="dialog--buttons")
+        yield hint("Tab next · Esc cancel" if self.typed else f"y {self.yes.lower()} · n or Esc cancel{self.more_keys}")
 
     @property
     def more_keys(self) -> str:
@@ -261,7 +283,7 @@ class Confirm(Dialog[bool]):
     def first_focus(self) -> Widget:
         if self.typed is not None:
             return self.query_one(Input)
-        return self.query_one("#no" if self.has_class("-destructive") else "#yes", Button)
+        return self.query_one("#cancel" if self.has_class("-destructive") else "#yes", Button)
 
     @property
     def _instruction(self) -> str:

@@ -103,7 +103,7 @@ class Menu(Dialog[str | None]):
             self.dismiss(entry.value)
 
 
-TALLEST = 15  # lines of the list
+TALLEST = 15  # lines of the list; more on a tall terminal
 BESIDES = 12  # other lines of the dialog
 
 
@@ -127,11 +127,12 @@ class Picker(Dialog[Sequence[T] | None]):
     DEFAULT_CSS = """
     Picker {
         align: center top;
-        & > .dialog { width: 84; margin-top: 2; }
+        & > .dialog { margin-top: 2; }
         LineInput { margin-bottom: 1; }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 84
 
     def __init__(
         self,
@@ -188,7 +189,8 @@ class Picker(Dialog[Sequence[T] | None]):
 
     def _fit(self) -> None:
         table = self.query_one(RecordTable)
-        table.styles.height = max(2, min(max(table.view.total, 3) + 1, TALLEST, self.app.size.height - BESIDES))
+        room = min(self.list_rows(TALLEST), self.app.size.height - BESIDES)
+        table.styles.height = max(2, min(max(table.view.total, 3) + 1, room))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

@@ -140,7 +140,8 @@ def stop(run: Invocation) -> None:
     Running operations pause at a step and continue at the next start.
     """
     stopped = control.stop(os.environ)
-    run.output.done("the platform has stopped" if stopped else "the platform was not running", {"status": "stopped"})
+    result = "the platform has stopped" if stopped else "the platform was not running"
+    run.output.done(f"{result}; the next command starts it{' again' if stopped else ''}", {"status": "stopped"})
 
 
 @platform.leaf(

@@ -125,6 +125,8 @@ class Verdict(Widget):
         self.small = lines < FULL_LINES
         self.reason_lines = FULL_LINES - 3
         """Maximum lines of a reason."""
+        self.problem_lines = MAX_PROBLEM_LINES
+        """Maximum lines of a problem."""
 
     def watch_evaluation(self) -> None:
         self.fit()
@@ -142,6 +144,7 @@ class Verdict(Widget):
         else:
             tall = self.app.size.height >= TALL_ROWS
             self.reason_lines = MAX_PROBLEM_LINES + 1 if tall else FULL_LINES - 3
+            self.problem_lines = 2 * MAX_PROBLEM_LINES if tall else MAX_PROBLEM_LINES
             self.lines = max(FULL_LINES, 3 + len(self._second(cells))) if tall else FULL_LINES
         self.styles.height = self.lines
 
@@ -184,12 +187,12 @@ class Verdict(Widget):
         evaluation = self.evaluation
         wrong = "$text-error"
         if evaluation.error is not None:
-            return _wrap(f"! {_error_text(evaluation)}", wrong, cells, MAX_PROBLEM_LINES)
+            return _wrap(f"! {_error_text(evaluation)}", wrong, cells, self.problem_lines)
         if evaluation.problems:
             problem = evaluation.problems[min(evaluation.problem_index, len(evaluation.problems) - 1)]
-            return _wrap(f"! {place(problem)}: {problem_text(problem)}", wrong, cells, MAX_PROBLEM_LINES)
+            return _wrap(f"! {place(problem)}: {problem_text(problem)}", wrong, cells, self.problem_lines)
         if evaluation.request_problem:
-            return _wrap(f"! {evaluation.request_problem}", wrong, cells, MAX_PROBLEM_LINES)
+            return _wrap(f"! {evaluation.request_problem}", wrong, cells, self.problem_lines)
         room = 1 if self.small else self.reason_lines
         if evaluation.verdict is None:
             return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)

@@ -218,7 +218,7 @@ def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
         case "currentTime":
             candidates = [Choice(request.UNKNOWN, "time unknown")]
         case "asAuthor":
-            candidates = [Choice("yes", "within your own permissions"), Choice("no", "only the draft")]
+            candidates = [Choice("on", "within your own permissions"), Choice("off", "only the draft")]
         case _:
             candidates = []
     candidates = [

@@ -53,7 +53,7 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
         & > #views { display: none; }
         & > #strip { display: none; height: 2; }
         & > #main { height: 1fr; }
-        #side { width: 54; border-left: solid $border; }
+        #side { width: 45%; min-width: 54; max-width: 120; border-left: solid $border; }
         #panel-views { margin-top: 1; }
         #panel { height: 1fr; margin: 0 1; }
         PolicyText { width: 1fr; height: 1fr; }

@@ -55,7 +55,7 @@ FIELDS = (
     Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
-    Field("asAuthor", "Author limit", "Space: yes (only your own permissions) · no", "no", hint="no · Space: yes/no"),
+    Field("asAuthor", "Author limit", "Space: on (only your own permissions) · off", "off", hint="off · Space toggles"),
 )
 BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 _OF_KEY = {
@@ -117,7 +117,7 @@ def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation
         case "currentTime":
             return _time_problem(value)
         case "asAuthor":
-            return "" if value in ("yes", "no") else "yes or no"
+            return "" if value in ("on", "off") else "on or off"
     return ""
 
 
@@ -199,7 +199,7 @@ def parse_values(values: Mapping[str, str]) -> Request:
         values.get("operation", "").strip(),
         values.get("target", "").strip() or "*",
         facts,
-        values.get("asAuthor", "").strip() == "yes",
+        values.get("asAuthor", "").strip() == "on",
     )
 
 

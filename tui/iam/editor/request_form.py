@@ -35,7 +35,7 @@ class FieldInput(LineInput):
         elif event.key == "space" and self.id == "field-asAuthor":
             event.stop()
             event.prevent_default()
-            self.value = "no" if self.value.strip() == "yes" else "yes"
+            self.value = "off" if self.value.strip() == "on" else "on"
         else:
             await super()._on_key(event)
 
