@@ -209,7 +209,7 @@ async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) ->
 @with_key("quota-bot")
 @pytest.mark.parametrize("launch", [Launch(tenant=WEB_SHOP)])
 async def test_a_key_without_access_to_the_list_of_tenants_is_refused_before_a_dialog(demo: Home, ui: Ui) -> None:
-    await ui.until(lambda: ui.app.workspace.tenants_state == "failed", "the refusal of the tenants")
+    await ui.until(lambda: ui.app.workspace.tenants_state == "refused", "the refusal of the tenants")
     for digit, press, title in (
         ("2", "n", "New policy"),
         ("4", "w", "Who may do this"),

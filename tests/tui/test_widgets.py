@@ -13,6 +13,7 @@ from textual.widgets import OptionList, Static
 
 from client.models.account import GrantableScope
 from client.models.analysis import PrincipalEffect
+from client.models.iam import Principal
 from client.tables.columns import TENANT, Record
 from client.texts.effects import Effect
 from tests.homes import Home
@@ -25,6 +26,7 @@ from tui.iam.pickers import PRINCIPAL
 from tui.shell import palette
 from tui.shell.bars import Header, HeaderState
 from tui.shell.palette import Help, Line, Palette
+from tui.state.preferences import RememberedTenant
 from tui.tenants.switcher import TenantSwitcher
 from tui.widgets.heading import Heading
 from tui.widgets.picker import Entry, Menu, Picker
@@ -83,7 +85,7 @@ def key_form() -> KeyForm[None]:
     ("dialog", "small", "wide"),
     [
         (lambda: Picker("Choose", PRINCIPAL, lambda: principals(40)), (80, 12), (120, 30)),
-        (lambda: TenantSwitcher(tenants(*map(str, range(40)))), (80, 16), (120, 30)),
+        (lambda: TenantSwitcher(list(map(RememberedTenant, map(str, range(40))))), (80, 16), (120, 30)),
         (key_form, (80, 9), (120, 30)),
     ],
 )
@@ -99,8 +101,8 @@ async def test_lists_use_the_space_of_a_wide_terminal(
             assert shown == box, size
 
 
-def principals(count: int) -> list[Record]:
-    return [{"key": str(n), "name": f"key {n}", "type": "api_key", "status": "", "about": ABOUT} for n in range(count)]
+def principals(count: int) -> list[Principal]:
+    return [Principal(type="api_key", id=str(n), name=f"key {n}", about=ABOUT) for n in range(count)]
 
 
 async def test_the_palette_shows_whole_descriptions_on_a_wide_terminal() -> None:
