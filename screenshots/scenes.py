@@ -117,6 +117,7 @@ async def new_secret(pilot: Pilot) -> None:
 
 async def running(pilot: Pilot) -> None:
     """Show an unfinished apply with the numbers of its preview. The progress of a real one would differ every time."""
+    from client.models.default_tags import ApplyOperation
     from tui.state.jobs import Run
 
     workspace = pilot.app.workspace
@@ -146,7 +147,7 @@ async def running(pilot: Pilot) -> None:
         "currentStep": f"snapshot ({here + 1}/{len(kinds)})",
         "counts": counts,
     }
-    workspace.applies._runs[tenant_id] = Run("0193", operation)
+    workspace.applies._runs[tenant_id] = Run(ApplyOperation.model_validate(operation))
     pilot.app.frame.perform("default-tags.follow")
 
 
