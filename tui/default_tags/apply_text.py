@@ -325,22 +325,22 @@ def _number(key: str, title: str) -> Column:
 
 
 TYPE = Column("resourceType", "Type", whole=True)
-# Short titles keep every number visible at 80 columns. The summary and the details have the full words.
+# On a narrow screen the last columns are hidden: failures matter more than unchanged resources.
 _APPLY = (
     TYPE,
     Column("bar", "", cell=bar, sort=lambda record: record.get("examined")),
     _number("updated", "Updated"),
-    _number("unchanged", "Unchanged"),
     _number("skipped", "Skipped"),
     _number("failed", "Failed"),
+    _number("unchanged", "Unchanged"),
 )
 APPLY = Kind("type", "types", "resourceType", _APPLY, fields(_APPLY, type="resourceType"), "resourceType")
 _PREVIEW = (
     TYPE,
     _number("updated", "To change"),
-    _number("unchanged", "Unchanged"),
     _number("skipped", "Skipped"),
     _number("failed", "Failed"),
+    _number("unchanged", "Unchanged"),
     _number("examined", "Total")._replace(wide=True),
 )
 PREVIEW = APPLY._replace(columns=_PREVIEW, filter_fields=fields(_PREVIEW, type="resourceType"))

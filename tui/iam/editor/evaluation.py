@@ -289,9 +289,9 @@ def did_you_mean(suggestions: Iterable[str]) -> str:
 
 
 def example_count(check: AuthorCheck) -> str:
-    """Return the number of counterexamples, as `3 examples`; empty without any. The platform limits their number."""
+    """Return the number of counterexamples, as `3 examples`; `5+ examples` at the limit of the platform; or ""."""
     count = len(check.counterexamples)
-    return f"{'at least ' * (count >= MAX_EXAMPLES)}{counted(count, 'example')}" if count else ""
+    return f"{count}+ examples" if count >= MAX_EXAMPLES else counted(count, "example") if count else ""
 
 
 def rule_name(rule: DecidingRule) -> str:
