@@ -19,6 +19,7 @@ start. Rules for a revision:
 """
 
 import logging
+import threading
 import time
 from pathlib import Path
 
@@ -34,6 +35,8 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 # Less than PostgreSQL's deadlock_timeout (1 s), after which it may abort the other transaction.
 LOCK_MILLISECONDS = 400
 MAX_RETRY_SECONDS = 120
+_ALEMBIC = threading.Lock()
+"""Alembic keeps its context in module globals: one migration at a time in a process, also of different databases."""
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +116,7 @@ def _run_alembic(connection: Connection, revision: str) -> None:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     try:
-        command.upgrade(config, revision)
+        with _ALEMBIC:
+            command.upgrade(config, revision)
     except CommandError as error:
         raise ValueError(f"the database has a schema this version does not know: {error}") from error

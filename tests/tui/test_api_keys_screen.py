@@ -187,7 +187,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         assert demo.request("POST", path, token=person).status == 200
         for _ in range(2):  # the context still has the key the second time, as no user signed in
             await ui.press("r")
-            await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y Contexts")
+            await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y contexts")
             await ui.expect_head("API key rejected · r retry")
             await ui.press("escape", gone="frost config set api_key -")
         await ui.press("r", shows="API key rejected")
