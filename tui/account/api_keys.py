@@ -76,7 +76,7 @@ def _facts_of_one(key: "ApiKey") -> list[tuple[str, str]]:
 
 
 def _facts_of_several(keys: "Sequence[ApiKey]", every: "Sequence[ApiKey]") -> list[tuple[str, str]]:
-    """Return the facts of marked keys. The prefix tells keys apart whose name occurs more than once in `every`."""
+    """Return the facts of marked keys. Names that occur more than once in `every` have the key prefix."""
     occurrences = Counter(key.name for key in every)
 
     def label(key: "ApiKey") -> str:
