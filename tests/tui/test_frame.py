@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from client.connection import resolve
+from client.api import account
+from client.auth import sign_in as auth_sign_in
+from client.connection import Connection, resolve
+from client.errors import Exit, FrostError
 from tests.homes import Home
-from tests.tui.screens import SMALL, Ui, opened
+from tests.tui.screens import PATIENCE, SMALL, Ui, opened
 from tui.launch import Launch
 from tui.shell import actions
 from tui.shell.app import FrostApp
@@ -280,7 +283,19 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
 
 
 @pytest.mark.slow
-async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Home, ui: Ui) -> None:
+async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(
+    demo_slow: Home, ui: Ui, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, sign_out = asyncio.get_running_loop(), auth_sign_in.sign_out
+    refusals: list[BaseException | None] = []
+
+    def sign_out_and_send_a_request(connection: Connection) -> bool:
+        has_ended = sign_out(connection)
+        request = asyncio.run_coroutine_threadsafe(ui.app.workspace.ask(account.me()), loop)
+        refusals.append(request.exception(PATIENCE))
+        return has_ended
+
+    monkeypatch.setattr(auth_sign_in, "sign_out", sign_out_and_send_a_request)
     await ui.expect_head("connected")
     await ui.press("5", "i", head="connected", toast="Signed in to local")
     await ui.press("o", shows=("Sign out?", "the session ends"))
@@ -288,6 +303,8 @@ async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Hom
     assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
     await ui.press("o", shows="Sign out?")
     await ui.answer("y", head="not signed in", toast="Signed out of local")
+    assert [error.exit_code for error in refusals if isinstance(error, FrostError)] == [Exit.NOT_SIGNED_IN]
+    ui.app.workspace.end_hint()
     await ui.pilot.pause(1)
     await ui.gone("You are not signed in", "owner@")
     await ui.press("1", "n", toast="you signed out; r to sign in")

@@ -208,15 +208,17 @@ class Account(ListScreen["Organization"]):
         if not await self.app.push_screen_wait(Confirm("Delete your account?", facts, yes="Delete", typed=email)):
             return
         try:
-            gone = await self.workspace.ask(account.delete(email))
+            with self.workspace.ending_session():
+                gone = await self.workspace.ask(account.delete(email))
+                until = time_text(gone.restorable_until)
+                fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
+                why = f"your account is deleted; support can restore it until {until}"
+                self.workspace.arrive(fresh, signed_out=why)
         except FrostError as error:
             if error.code != "LAST_OWNER":
                 raise
             await self.app.push_screen_wait(LastOwner((error.details or {}).get("organizations") or ()))
             return
-        until = time_text(gone.restorable_until)
-        fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
-        self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can restore it until {until}")
         message = f"The account {email} was deleted; support can restore it until {until}"
         self.app.notify(message, severity="warning", timeout=30, markup=False)
 
@@ -283,10 +285,11 @@ class Sessions(RemoteListScreen["Session"]):
         ]
         if not await self.app.push_screen_wait(Confirm("End all sessions?", facts, yes="End all")):
             return
-        ended = (await self.workspace.ask(account.revoke_all_sessions())).ended
-        self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, including this one")
-        fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
-        self.workspace.arrive(fresh, signed_out="you ended all sessions, including this one")
+        with self.workspace.ending_session():
+            ended = (await self.workspace.ask(account.revoke_all_sessions())).ended
+            self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, including this one")
+            fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
+            self.workspace.arrive(fresh, signed_out="you ended all sessions, including this one")
         self.app.post_message(SignInRequired())
 
 

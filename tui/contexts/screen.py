@@ -183,8 +183,9 @@ class Contexts(ListScreen[ContextSummary]):
             ("Effect", "the session ends on the platform and is removed here"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
-            await sign_in.sign_out(self.app, self.workspace, name)
-            await self._read_again()
+            with self.workspace.ending_session():
+                await sign_in.sign_out(self.app, self.workspace, name)
+                await self._read_again()
 
     async def _read_again(self) -> None:
         """Reload the config file. Reconnect if the current context has changed."""

@@ -189,7 +189,7 @@ class FrostApp(KeyQueueApp):
         if change in (Topic.CONTEXT, Topic.IDENTITY):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())
-        if change is Topic.LINK and self.workspace.link.state == "signed_out":
+        if change is Topic.SESSION_ENDED:
             self.post_message(SignInRequired())
 
     def _notice(self, text: str, severity: Severity) -> None:

@@ -1,7 +1,8 @@
 """The context in use: its connection and requests, tenant, identity, tenants, and whether changes are refused."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
@@ -126,6 +127,7 @@ class ContextRequests:
     connection: "Connection"
     link: Link
     _client: "AsyncClient | None" = None
+    _ending_session = False
 
     def __init__(self, on_reply: "OnReply | None" = None, limits: Limits | None = None) -> None:
         """`on_reply` is called after each exchange with the platform."""
@@ -202,7 +204,8 @@ class ContextRequests:
         try:
             result = await response
         except FrostError as error:
-            self._note(error)
+            if client is self._client:  # an error of a former client says nothing about this context
+                self._note(error)
             raise
         if self.link.answered(client.latency_ms):
             self.link_changed()
@@ -213,11 +216,27 @@ class ContextRequests:
             self.link.failed(error.message, times.now(), stopped=contexts.is_stopped(self.connection))
             self.connection_lost()
         elif error.exit_code is Exit.NOT_SIGNED_IN:
+            if self._ending_session:
+                return
             self.link.refused(error.message)
             self.session_refused(error)
         elif self.link.state != "up":
             self.link.answered(None)
         self.link_changed()
+
+    @contextmanager
+    def ending_session(self) -> Iterator[None]:
+        """Make a change that ends the session: other requests, which are then refused, show no sign-in dialog."""
+        self._ending_session = True
+        try:
+            yield
+        except FrostError as error:
+            self._ending_session = False
+            if error.exit_code is Exit.NOT_SIGNED_IN:  # the session had ended before the change
+                self._note(error)
+            raise
+        finally:
+            self._ending_session = False
 
     def _require_session(self) -> None:
         """Refuse to read a list while signed out: it would show the sign-in dialog again."""

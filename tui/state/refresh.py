@@ -25,6 +25,8 @@ class Topic(Enum):
 
     LINK = auto()
     """The connection to the platform."""
+    SESSION_ENDED = auto()
+    """The platform refused the credential: requests need another sign-in."""
     CONTEXT = auto()
     """The context in use, or its principal. All data of the former one was dropped."""
     CONTEXTS = auto()

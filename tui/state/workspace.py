@@ -127,6 +127,7 @@ class Workspace(ContextState):
         self.tenants_state, self.tenants_error = "failed", error.message
         self._changed(Topic.TENANTS)
         self.collections.outdate(error)
+        self._changed(Topic.SESSION_ENDED)
 
     def start(self) -> None:
         """Load, and reload periodically."""
