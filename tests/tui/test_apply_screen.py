@@ -1,6 +1,8 @@
 """Applies from the screens: preview, progress, conflicts and undo."""
 
+import asyncio
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,17 +16,23 @@ from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 from tui.launch import Launch
 
-PACE = "0.4"
-"""Seconds between two batches: an apply in the demo world takes some seventeen then: also a busy machine sees it."""
+PACE = "FROST_PLATFORM_APPLY_PACE"
 
 
 @pytest.fixture
 def paced(demo_platform: Path) -> Iterator[Home]:
-    """A platform whose applies take a while."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE=PACE)
+    """A platform whose applies stop before their first batch, until `go_on`."""
+    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", **{PACE: "600"})
     home.sign_in()
     yield home
     home.remove()
+
+
+def go_on(home: Home, pace: str = "0") -> None:
+    """Kill the platform and start it with another pause between batches: its applies continue."""
+    home.variables[PACE] = os.environ[PACE] = pace  # the screens may start it first; `opened` restores the environment
+    home.kill_platform()
+    home.start()
 
 
 def tags(home: Home, method: str, route: str, tenant: str = WEB_SHOP, body: Any = None) -> Any:
@@ -84,12 +92,14 @@ async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
     before = lacking(paced)
     async with opened(paced, monkeypatch, size=size) as ui:
         await start_apply(ui)
+        await asyncio.to_thread(go_on, paced, "3")
         await ui.expect("/44)", "started by owner@aurora.example", "······")
         await ui.press("3", shows="groups", head="◐ applying")
         await ui.press("left_square_bracket", shows="Apply in Web Shop")
     async with opened(paced, monkeypatch, size=size) as ui:
         await ui.expect_head("◐ applying")
         await ui.command("apply", shows="Apply in Web Shop")
+        await asyncio.to_thread(go_on, paced)
         await ui.expect_toast("Web Shop: default tags applied:")
         (run,) = paced.json("tenant", "default-tags", "history")["runs"]
         assert run["status"] == "completed"
@@ -127,7 +137,8 @@ async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, ui: Ui) ->
     await ui.command("apply", shows=("Apply in Data Lake", "started by admin@aurora.example"))
     await ui.app.workspace.use_tenant(WEB_SHOP)
     await ui.expect_head("applying")
-    await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
+    await ui.until(lambda: "in Data Lake" in ui.head, "where it is")
+    await asyncio.to_thread(go_on, paced)
     await ui.expect_toast("Data Lake: default tags applied:")
 
 
@@ -142,6 +153,7 @@ async def test_an_own_run_begins_after_the_one_that_runs_or_is_cancelled(paced: 
     await ui.until(lambda: "Your apply starts when" not in ui.text.split("▌ Your apply")[0], "no apply afterwards")
     await ui.press("o", shows="Your apply starts when this one has finished")
     tags(paced, "PUT", "", body={"tags": {"late": "1"}})
+    await asyncio.to_thread(go_on, paced)
     await ui.expect_toast("Web Shop: default tags applied:")
     await ui.until(lambda: len(runs(paced)) == 2, "the own run")
     await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
@@ -159,7 +171,9 @@ async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch
     await ui.press("a", shows="Apply default tags?")
     tags(paced, "POST", "/apply")
     await ui.answer("y", to="Apply default tags?", shows="An apply is running in Web Shop")
-    await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
+    await ui.press("f", shows=("Apply in Web Shop", "applying"))
+    await asyncio.to_thread(go_on, paced)
+    await ui.expect_toast("Web Shop: default tags applied:")
     assert len(runs(paced)) == 1
 
 
@@ -168,6 +182,7 @@ async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 async def test_a_run_continues_after_the_platform_has_ended(paced: Home, ui: Ui, how: str) -> None:
     await start_apply(ui)
+    paced.variables[PACE] = os.environ[PACE] = "0"
     if how == "killed":
         paced.kill_platform()  # the next request starts it again
         await ui.expect_toast("Web Shop: default tags applied:")
@@ -185,6 +200,7 @@ async def test_a_run_continues_after_the_platform_has_ended(paced: Home, ui: Ui,
 async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, ui: Ui) -> None:
     before = lacking(paced)
     await start_apply(ui)
+    await asyncio.to_thread(go_on, paced)
     await ui.expect("✓ applied")
     updated = runs(paced)[0]["summary"]["updated"]
     await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
