@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.homes import Home
-from tests.tui.screens import SMALL, Ui, opened
+from tests.tui.screens import SMALL, Ui, opened, sign_in_questions
 from tui.state.contexts import endpoint_problem
 
 
@@ -61,6 +61,22 @@ async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeyp
         await ui.press("5")
         await ui.press("delete", on="spare")
         await ui.expect("selected tenant, stored API", "key, stored session", "Session   stays valid until it expires")
+
+
+async def test_another_context_that_cannot_be_signed_out_leaves_the_current_one(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo_slow.start()
+    spare = "contexts:\n  spare:\n    credentials: {store: keyring, holds: [session]}\n"
+    demo_slow.config.write_text(demo_slow.config.read_text().replace("contexts:\n", spare, 1))
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "")
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("5")
+        await ui.press("o", on="spare")
+        await ui.answer("y", to="Sign out?", toast="keyring")
+        assert sign_in_questions(ui) == 0
+        await ui.expect_head("connected")
 
 
 @pytest.mark.slow

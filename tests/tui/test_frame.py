@@ -15,7 +15,7 @@ from client.auth import sign_in as auth_sign_in
 from client.connection import Connection, resolve
 from client.errors import Exit, FrostError
 from tests.homes import Home
-from tests.tui.screens import PATIENCE, SMALL, Ui, opened
+from tests.tui.screens import PATIENCE, SMALL, Ui, opened, sign_in_questions
 from tui.launch import Launch
 from tui.shell import actions
 from tui.shell.app import FrostApp
@@ -305,7 +305,8 @@ async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(
     await ui.answer("y", head="not signed in", toast="Signed out of local")
     assert [error.exit_code for error in refusals if isinstance(error, FrostError)] == [Exit.NOT_SIGNED_IN]
     ui.app.workspace.end_hint()
-    await ui.pilot.pause(1)
-    await ui.gone("You are not signed in", "owner@")
+    await ui.pilot.pause()
+    await ui.gone("owner@")
+    assert sign_in_questions(ui) == 0
     await ui.press("1", "n", toast="you signed out; r to sign in")
     await ui.press("r", shows="You are not signed in")

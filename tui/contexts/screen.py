@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -183,7 +184,8 @@ class Contexts(ListScreen[ContextSummary]):
             ("Effect", "the session ends on the platform and is removed here"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
-            with self.workspace.ending_session():
+            is_current = name == self.workspace.context
+            with self.workspace.ending_session() if is_current else nullcontext():
                 await sign_in.sign_out(self.app, self.workspace, name)
                 await self._read_again()
 

@@ -221,7 +221,7 @@ class FrostApp(KeyQueueApp):
         if not isinstance(error, FrostError):
             self.log.error(error)
             self.frame.toast(f"Unexpected error: {type(error).__name__}: {error}", "error")
-        elif error.exit_code is not Exit.NOT_SIGNED_IN:
+        elif error.exit_code is not Exit.NOT_SIGNED_IN or self.workspace.link.state != "signed_out":
             request = f"\nrequest {error.request_id}" if error.request_id else ""
             hint = f"\n{error.hint}" if error.hint else ""
             self.frame.toast(f"{error.message}{hint}{request}", "error")

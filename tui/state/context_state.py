@@ -127,7 +127,8 @@ class ContextRequests:
     connection: "Connection"
     link: Link
     _client: "AsyncClient | None" = None
-    _ending_session = False
+    _expected: list[FrostError] | None = None
+    """Refusals while a change ends the session."""
 
     def __init__(self, on_reply: "OnReply | None" = None, limits: Limits | None = None) -> None:
         """`on_reply` is called after each exchange with the platform."""
@@ -151,6 +152,7 @@ class ContextRequests:
         former, self._client = self._client, None
         self.connection = connection
         self.link = Link()
+        self._expected = None
         self._visit = object()
         """Identifies the stay in this context. Late results of a former one are dropped."""
         self._client_connection: Connection | None = None
@@ -204,10 +206,10 @@ class ContextRequests:
         try:
             result = await response
         except FrostError as error:
-            if client is self._client:  # an error of a former client says nothing about this context
+            if client is self._client:  # not left for another context
                 self._note(error)
             raise
-        if self.link.answered(client.latency_ms):
+        if client is self._client and self.link.answered(client.latency_ms):
             self.link_changed()
         return result
 
@@ -216,7 +218,8 @@ class ContextRequests:
             self.link.failed(error.message, times.now(), stopped=contexts.is_stopped(self.connection))
             self.connection_lost()
         elif error.exit_code is Exit.NOT_SIGNED_IN:
-            if self._ending_session:
+            if self._expected is not None:
+                self._expected.append(error)
                 return
             self.link.refused(error.message)
             self.session_refused(error)
@@ -226,17 +229,18 @@ class ContextRequests:
 
     @contextmanager
     def ending_session(self) -> Iterator[None]:
-        """Make a change that ends the session: other requests, which are then refused, show no sign-in dialog."""
-        self._ending_session = True
+        """Make a change that ends the session: requests that are refused then, but not itself, show no dialog."""
+        expected = self._expected = []
         try:
             yield
         except FrostError as error:
-            self._ending_session = False
-            if error.exit_code is Exit.NOT_SIGNED_IN:  # the session had ended before the change
+            if self._expected is expected and error in expected:
+                self._expected = None
                 self._note(error)
             raise
         finally:
-            self._ending_session = False
+            if self._expected is expected:
+                self._expected = None
 
     def _require_session(self) -> None:
         """Refuse to read a list while signed out: it would show the sign-in dialog again."""
@@ -271,11 +275,9 @@ class ContextState(ContextRequests):
 
     Args:
         state: The state of earlier runs.
-        environ: The environment variables.
         tenant_flag: The tenant of the command line, which is used until another context is entered.
         read_only: Refuse changes in all contexts.
         on_reply: Called after each exchange with the platform.
-        limits: Times and sizes.
     """
 
     def __init__(
