@@ -36,6 +36,7 @@ class ApplyWorld(Tasks):
     def __init__(self, starts: Sequence[str | FrostError] = (), **answers: list[str | FrostError]) -> None:
         """`answers` of a run id are the states that are read of it, one after another."""
         super().__init__()
+        self.names_runs = True
         self.answers, self.starts = answers, list(starts)
         self.reports: list[Any] = []
         self.applies = Applies(
@@ -59,7 +60,8 @@ class ApplyWorld(Tasks):
             answer = self.answers[run_id].pop(0)
             if isinstance(answer, FrostError):
                 raise answer
-            yield ApplyOperation(operation_id="apply-default-tags-t", run_id=run_id, status=answer)
+            named = run_id if self.names_runs else ""
+            yield ApplyOperation(operation_id="apply-default-tags-t", run_id=named, status=answer)
 
     async def settled(self) -> None:
         for _ in range(50):
@@ -104,8 +106,10 @@ async def test_a_completed_run_gives_way_to_the_runs_of_the_platform(runs: list[
     assert world.applies.of("t") is None
 
 
-async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
+@pytest.mark.parametrize("names_runs", [True, False])  # `runId` is an addition to the contract
+async def test_a_run_is_followed_again_after_a_lost_connection(names_runs: bool) -> None:
     world = ApplyWorld(r=[RUNNING, UNREACHABLE])
+    world.names_runs = names_runs
     await world.follow("r")
     run = world.applies.of("t")
     assert (run.lost, run.open) == ("the platform is not running", True)
@@ -113,7 +117,7 @@ async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
     world.applies.again()
     await world.settled()
     assert not run.lost
-    assert world.reports == [("t", "r", "completed")]
+    assert world.reports == [("t", "r" if names_runs else "", "completed")]
 
 
 async def test_an_own_run_begins_after_the_others() -> None:

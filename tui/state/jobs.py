@@ -96,7 +96,10 @@ class Applies:
         run = self._runs.get(tenant_id)
         if run is None or run.id != operation.run_id:
             run = self._runs[tenant_id] = Run(operation)
-        elif run.watched or not run.open:
+        self._resume(tenant_id, run)
+
+    def _resume(self, tenant_id: str, run: Run) -> None:
+        if run.watched or not run.open:
             return
         run.watched = True
         self._spawn(_task(tenant_id), partial(self._follow, tenant_id, run))
@@ -106,7 +109,7 @@ class Applies:
         """Resume lost runs and start queued ones after the platform has responded."""
         for tenant_id, run in list(self._runs.items()):
             if run.open:
-                self.follow(tenant_id, run.operation)
+                self._resume(tenant_id, run)
             elif tenant_id in self._afterwards:
                 self._spawn(_task(tenant_id), partial(self._begin, tenant_id))
 
