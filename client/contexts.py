@@ -5,8 +5,9 @@ All values are validated before the file is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from client.config.reader import LOCAL, OUTPUT_FORMATS, Config, Context, Stored, select
 from client.config.writer import Document, edit, quoted, replaced
@@ -202,6 +203,43 @@ def _has_api_key(config: Config, name: str, endpoint: str, prefix: str) -> bool:
     from client.auth import credential_store
 
     return credential_store.load(config, context).secret.startswith(prefix)
+
+
+class StoredKey(NamedTuple):
+    """The contexts that have a key now, the errors of the others by name, and notices for the user."""
+
+    contexts: list[str]
+    errors: dict[str, FrostError]
+    notices: list[str]
+
+
+def store_api_key(config: Config, names: Iterable[str], secret: str) -> StoredKey:
+    """Store a key in contexts. An error in one of them does not keep it from the others."""
+    from client.auth import credential_store
+
+    stored = StoredKey([], {}, [])
+    for name in names:
+        try:
+            stored.notices.extend(credential_store.save_api_key(config, name, secret))
+        except FrostError as error:
+            stored.errors[name] = error
+        else:
+            stored.contexts.append(name)
+    return stored
+
+
+def not_stored(stored: StoredKey) -> FrostError:
+    """Return the error for the contexts that do not have the new key of a rotation, with what to do next."""
+    from client.auth.credential_store import CONTEXT_CHANGED
+
+    name, error = next(iter(stored.errors.items()))
+    causes = "; ".join(f"in context {safe(other)}: {failed.message}" for other, failed in stored.errors.items())
+    has_it = f"; stored in {' and '.join(map(safe, stored.contexts))}" if stored.contexts else ""
+    if error.code != CONTEXT_CHANGED:  # the command would store the key for the other endpoint
+        error.hint = f"store the printed key: {store_key_command(name)}"
+    error.message = f"the new key could not be stored {causes}{has_it}"
+    error.hint += "; the old key is still valid"
+    return error
 
 
 def store_key_command(name: str) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from client.config.writer import Document
 
 VARIABLE = "FROST_CREDENTIAL_STORE"
+CONTEXT_CHANGED = "CONTEXT_CHANGED"
+"""Code of the error for a context that another process changed since it was read."""
 IN_MEMORY = "memory"
 """The source of a renewed session that could not be saved."""
 _SESSION = ("access_token", "refresh_token", "expires_at")
@@ -94,7 +96,7 @@ def replace_session(config: Config, context: Context, session: Credential) -> No
     with edit(config.path) as document:
         if context.name not in document.names() or document.context(context.name).get("session") == "ended":
             raise FrostError(
-                "another process has signed out of the context", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT
+                "another process has signed out of the context", code=CONTEXT_CHANGED, exit_code=Exit.CONFLICT
             )
         _check_endpoint(document, context)
         if context.credentials.store != "keyring":
@@ -175,7 +177,7 @@ def context_changed(name: str) -> FrostError:
     """Return the error for a context that has another endpoint now."""
     return FrostError(
         f"context {safe(name)} has another endpoint now; credentials are not used across endpoints",
-        code="CONTEXT_CHANGED",
+        code=CONTEXT_CHANGED,
         hint="check it: frost config get-contexts",
         exit_code=Exit.CONFLICT,
     )

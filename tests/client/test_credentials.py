@@ -6,6 +6,7 @@ import yaml
 from client.auth import credential_store
 from client.auth.credential_store import Credential
 from client.config.reader import Config, load
+from client.contexts import not_stored, store_api_key
 from client.errors import Exit, FrostError
 from tests.homes import Home
 
@@ -61,6 +62,21 @@ def test_a_key_is_not_stored_for_another_endpoint(home: Home) -> None:
         credential_store.save_api_key(config, "a", "K", IN_FILE)
     assert (caught.value.code, caught.value.exit_code) == ("CONTEXT_CHANGED", Exit.CONFLICT)
     assert loaded(home, "a").kind == "none"
+
+
+def test_a_key_is_stored_in_the_contexts_that_did_not_change(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(credential_store.VARIABLE, "file")
+    contexts = "contexts: {{a: {{}}, b: {{api_endpoint: 'https://{}.example'}}, c: {{}}}}\n"
+    write(home, contexts.format("one"))
+    config = config_of(home)
+    write(home, contexts.format("two"))
+    stored = store_api_key(config, ("a", "b", "c"), "K")
+    assert (stored.contexts, list(stored.errors)) == (["a", "c"], ["b"])
+    assert [loaded(home, name).secret for name in "abc"] == ["K", "", "K"]
+    error = not_stored(stored)
+    assert error.message.startswith("the new key could not be stored in context b: ")
+    assert error.message.endswith("; stored in a and c")
+    assert error.hint == "check it: frost config get-contexts; the old key is still valid"
 
 
 def test_a_session_is_kept_and_forgotten(home: Home) -> None:

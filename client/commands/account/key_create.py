@@ -162,7 +162,7 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
                 retire_at=None if retires is None else times.wire(retires),
             )
         )
-    notices = [notice for name in update_context for notice in _update_context(run, name, created)]
+    notices = _update_contexts(run, update_context, created) if update_context else []
     try:
         if not both:
             with still_active(old["id"]):
@@ -197,22 +197,22 @@ def _contexts_with(run: Invocation, key: dict[str, Any]) -> list[str]:
     return []
 
 
-def _update_context(run: Invocation, name: str, created: dict[str, Any]) -> list[str]:
-    """Store the new key of a rotation in a context. Return notices.
+def _update_contexts(run: Invocation, names: Sequence[str], created: dict[str, Any]) -> list[str]:
+    """Store the new key of a rotation in contexts. Return notices.
 
     Raises:
-        FrostError: The config file or the keyring is not writable. The key is printed then, since it would be lost.
+        FrostError: A context has another endpoint now, or the config file or the keyring is not writable. The key is
+            printed then, since it would be lost.
     """
     from client import contexts
-    from client.auth import credential_store
 
-    try:
-        return credential_store.save_api_key(run.config, name, created["key"])
-    except FrostError as error:
-        _show(run, created)
-        error.message = f"the new key could not be stored in context {safe(name)}: {error.message}"
-        error.hint = f"store the printed key: {contexts.store_key_command(name)}; the old key is still valid"
-        raise
+    stored = contexts.store_api_key(run.config, names, created["key"])
+    if not stored.errors:
+        return stored.notices
+    _show(run, {**created, "contexts": stored.contexts})
+    for notice in stored.notices:
+        run.output.warn(notice)
+    raise contexts.not_stored(stored)
 
 
 def _show(run: Invocation, created: dict[str, Any]) -> None:
