@@ -270,8 +270,10 @@ class ErrorDetails(Wire):
 
     @classmethod
     def read(cls, details: Mapping[str, Any] | None) -> ErrorDetails:
-        """Return the details of an error; empty if they do not match the API."""
+        """Return the details of an error, without the members that do not match the API."""
+        details = details or {}
         try:
-            return cls.model_validate(details or {})
-        except ValidationError:
-            return cls()
+            return cls.model_validate(details)
+        except ValidationError as error:
+            wrong = {problem["loc"][0] for problem in error.errors()}
+            return cls.model_validate({name: value for name, value in details.items() if name not in wrong})

@@ -130,11 +130,14 @@ def test_a_status_of_the_future_is_kept_as_sent() -> None:
     assert not Operation.model_validate({**OPERATION, "status": "failed"}).open
 
 
-def test_details_of_an_error_that_do_not_match_the_api_are_empty() -> None:
+def test_members_of_details_that_do_not_match_the_api_are_left_out() -> None:
     details = ErrorDetails.read({"answer": "beyond", "counterexamples": [EXAMPLE], "fromTheFuture": 1})
     assert [example.wire() for example in details.counterexamples] == [EXAMPLE]
     for other in (None, {}, {"counterexamples": "none"}, {"problems": [{"line": "first"}]}):
         assert ErrorDetails.read(other) == ErrorDetails()
+    wrong_example = {**EXAMPLE, "facts": None}
+    details = ErrorDetails.read({"answer": "beyond", "counterexamples": [wrong_example], "suggestions": None})
+    assert details == ErrorDetails(answer="beyond")
 
 
 def test_an_unknown_use_is_not_zero() -> None:

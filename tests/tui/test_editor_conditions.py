@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from client.models.analysis import CoverageMap
+from client.errors import Exit, FrostError
+from client.models.analysis import AuthorCheck, CoverageMap, ErrorDetails
 from tests.tui.editing import Edit, document, rule
 from tui.iam.editor import panel, request
 from tui.iam.editor.bars import Verdict
@@ -95,3 +96,11 @@ def test_every_key_that_a_request_gives_has_its_field() -> None:
     keys = {"frn:currentTime": "Time", "frn:resourceTag/env": "Resource tags", "frn:requestTag/a": "Request tags"}
     assert {key: request.field_of(key).label for key in keys} == keys
     assert request.field_of("frn:tenant") is None
+
+
+def test_a_refused_document_is_invalid_also_without_readable_details() -> None:
+    refused = FrostError("rule 2 is invalid", code="INVALID_POLICY_DOCUMENT", exit_code=Exit.USAGE, status=422)
+    evaluation = mapped().with_result(refused)
+    assert [problem.reason for problem in evaluation.problems] == ["rule 2 is invalid"]
+    checked = mapped().with_result(AuthorCheck(answer="within", counterexamples=()))
+    assert checked.with_refusal(ErrorDetails()).check == checked.check

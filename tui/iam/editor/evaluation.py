@@ -210,6 +210,8 @@ class Evaluation:
 
     def with_refusal(self, details: ErrorDetails) -> "Evaluation":
         """Return the evaluation with the author check in the details of a refused save."""
+        if not details.answer:
+            return self
         check = AuthorCheck(
             answer=details.answer, counterexamples=details.counterexamples, warnings=tuple(self.warnings)
         )
@@ -217,8 +219,8 @@ class Evaluation:
 
     def _with_failure(self, error: FrostError) -> "Evaluation":
         details = ErrorDetails.read(error.details)
-        if error.code == "INVALID_POLICY_DOCUMENT" and details.problems:
-            return self._with_problems(details.problems)
+        if error.code == "INVALID_POLICY_DOCUMENT":
+            return self._with_problems(details.problems or [DocumentProblem(reason=error.message)])
         if (
             error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN)
             or error.status in (0, 403, 429)
