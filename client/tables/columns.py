@@ -4,6 +4,7 @@ Records are JSON objects (camelCase members, times in RFC 3339); those of contex
 configuration file. Cells are unescaped text from the platform: pass them through `client.text.safe` before output.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
@@ -180,9 +181,10 @@ def number_column(key: str, title: str, wide: bool = False) -> Column:
 def tightest_share(record: Record) -> float | None:
     """Return the used share of a tenant's quota nearest to its limit; None if unknown."""
     quota = record.get("tightestQuota")
-    if not isinstance(quota, Mapping) or quota.get("used") is None or not quota.get("limit"):
+    if not isinstance(quota, Mapping) or quota.get("used") is None or quota.get("limit") is None:
         return None
-    return float(quota["used"] / quota["limit"])
+    used, limit = quota["used"], quota["limit"]
+    return float(used / limit) if limit else (math.inf if used else 0.0)
 
 
 def tightest_text(record: Record, member: str = "resourceType") -> str:

@@ -1,15 +1,17 @@
 """The columns that a list shows, and their widths."""
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from client.tables.columns import TENANT, Column
+from client.tables.columns import TENANT, Column, tightest_share
 from client.tables.iam import ACCESS, CATALOGUE
 from tui.iam.access import Access, access_text
 from tui.iam.effects import EFFECT
+from tui.tenants import screen as tenants_screen
 from tui.widgets.record_view import UNKNOWN_SAMPLE, RecordView
 from tui.widgets.row_painting import fitted
 
@@ -63,6 +65,16 @@ def test_a_filter_an_order_a_long_or_an_empty_list_hides_no_column() -> None:
     many = [{"id": str(n), "displayName": f"t{n}"} for n in range(UNKNOWN_SAMPLE + 1)]
     for records in ([], many):
         assert titles(view(TENANT, TENANT.columns, *records)) == [column.title for column in TENANT.columns]
+
+
+def test_an_unknown_use_is_no_share_and_a_use_without_allowance_is_the_fullest() -> None:
+    def shown(used: int | None, limit: int) -> tuple[str, float | None]:
+        record = {"tightestQuota": {"used": used, "limit": limit, "title": "vCPUs"}}
+        return tenants_screen._share_text(record), tightest_share(record)
+
+    assert shown(None, 60) == ("— vCPUs", None)
+    assert shown(0, 0) == ("0% vCPUs", 0.0)
+    assert shown(3, 0) == ("999% vCPUs", math.inf)
 
 
 def test_a_long_name_gets_the_space_that_other_columns_leave() -> None:

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from client.errors import FrostError
 from client.operations import FINAL
-from client.tables.columns import TENANT, Column, Record, tightest_share, tightest_text, time_text
+from client.tables.columns import TENANT, UNKNOWN, Column, Record, tightest_share, tightest_text, time_text
 from client.tables.quotas import percent_text, quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
@@ -80,7 +80,8 @@ def _share_text(record: Record) -> str:
 
 
 def _percent(quota: Mapping[str, Any]) -> str:
-    return percent_text(quota.get("used") or 0, quota.get("limit") or 0)
+    used = quota.get("used")
+    return UNKNOWN if used is None else percent_text(used, quota.get("limit") or 0)
 
 
 def _tightest_figures(tenant: "TenantRecord") -> str:
