@@ -93,10 +93,11 @@ def refusal(reply: Reply, path: str) -> FrostError:
     if code in _PERMISSION_CODES and _well_formed(permission):
         message = f"{message} (required permission: {permission})"
     details = envelope.get("details")
-    hint = safe(_text(envelope.get("hint")), 300) or _hint(code, reply.status)
+    hint = safe(_text(envelope.get("hint")), 300)
     seconds = retry_after(reply) if reply.status in (429, 503) else 0.0
     if seconds > MAX_RETRY_AFTER_SECONDS or (seconds and not hint):
         hint = f"try again in {_duration(seconds)}"
+    hint = hint or _hint(code, reply.status)
     return FrostError(
         message or f"HTTP {reply.status}",
         code=safe(code, 80),

@@ -171,6 +171,7 @@ def test_trying_again_ends(
     assert len(service.heard) == tries
     assert waits is None or quick.waits == waits
     assert code is None or error.code == code
+    assert code != "RATE_LIMITED" or error.hint == "try again in 120 seconds"
     if code in ("ERROR", "UNREACHABLE"):
         assert error.exit_code == Exit.UNREACHABLE
 
