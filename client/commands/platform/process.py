@@ -141,7 +141,8 @@ def stop(run: Invocation) -> None:
     """
     stopped = control.stop(os.environ)
     result = "the platform has stopped" if stopped else "the platform was not running"
-    run.output.done(f"{result}; the next command starts it{' again' if stopped else ''}", {"status": "stopped"})
+    again = " again" if stopped else ""
+    run.output.done(f"{result}; the next command of a local context starts it{again}", {"status": "stopped"})
 
 
 @platform.leaf(
