@@ -106,7 +106,7 @@ def percentile(taken: Sequence[float], share: float) -> float:
 
 
 def decisions(chance: random.Random, number: int) -> Iterator[Line]:
-    """Warm decisions, first usees and Cedar's, of one set of rules."""
+    """Warm decisions, first uses and Cedar's, of one set of rules."""
     rules = document(chance, number)
     engine = compile_document(rules)
     asked = questions(chance, 400)

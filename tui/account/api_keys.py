@@ -1,4 +1,4 @@
-"""The user's API keys in all tenants. Revocations and deletions are confirmed, with No as the default."""
+"""The user's API keys in all tenants. Revocations and deletions are confirmed, with Cancel as the default."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

@@ -86,7 +86,7 @@ def is_unused(key: "ApiKey") -> bool:
 
 
 def unused(record: Record) -> bool:
-    """Return the same for the JSON object of a key."""
+    """Return whether the key of a JSON object is unused, as `is_unused` does."""
     return active(record) and _is_idle(parse_time(record.get("lastUsedAt")), parse_time(record.get("createdAt")))
 
 

@@ -117,7 +117,7 @@ async def confirm_difference(
     yes: str = "Save",
     overwriting: bool = False,
 ) -> bool:
-    """Confirm the difference. Default to No if it removes tags or overwrites another set."""
+    """Confirm the difference. The default is Cancel if it removes tags or overwrites another set."""
     changes = difference(before, after)
     facts = [
         ("Tenant", screen.workspace.name_of(screen.tenant_id)),

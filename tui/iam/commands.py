@@ -39,7 +39,7 @@ def plain(*arguments: str) -> Command:
 
 
 def update(noun: str) -> Command:
-    """Change name and description of the group or policy."""
+    """Return the command that changes name and description of a group or policy."""
 
     @about_record
     def command(record: "Group | Policy") -> str:
@@ -59,13 +59,13 @@ def who_of_access(access: "AccessOperation") -> str:
 
 
 def _who(operation: str) -> str:
-    """List the principals that may perform an operation."""
+    """Return the command that lists the principals that may perform an operation."""
     return line("iam", "who", "--operation", operation, "--target", "*")
 
 
 @about_record
 def access(principal: "Member | AllowedPrincipal") -> str:
-    """List the operations of a principal."""
+    """Return the command that lists the operations of a principal."""
     return _access(principal.key)
 
 
@@ -75,12 +75,12 @@ def _access(key: str) -> str:
 
 @about_record
 def new_member(group: "Group") -> str:
-    """Add a member to the group under the cursor."""
+    """Return the command that adds a member to a group."""
     return line("iam", "group", "member", "add", group.id, "--type", "api_key", "--id", "ID")
 
 
 def member(verb: str) -> Command:
-    """Add or remove a member of the open group."""
+    """Return the command that adds or removes a member of the open group."""
 
     def command(context: ActionContext) -> str:
         if not context.subject:
@@ -94,12 +94,12 @@ def member(verb: str) -> Command:
 
 @about_record
 def attach_policy(policy: "Policy") -> str:
-    """Attach the policy under the cursor."""
+    """Return the command that attaches a policy."""
     return _pair("attach", policy.id, "group", "ID")
 
 
 def group_policy(verb: str) -> Command:
-    """Attach a policy to the group under the cursor, or detach one."""
+    """Return the command that attaches a policy to a group, or detaches it."""
 
     @about_record
     def command(group: "Group") -> str:
@@ -109,7 +109,7 @@ def group_policy(verb: str) -> Command:
 
 
 def attachment(verb: str) -> Command:
-    """Attach or detach the open policy."""
+    """Return the command that attaches or detaches the open policy."""
 
     def command(context: ActionContext) -> str:
         if not context.subject:
@@ -123,14 +123,14 @@ def attachment(verb: str) -> Command:
 
 @about_record
 def opened(attached: "Attachment") -> str:
-    """List the members of an attached group, or the operations of an attached key or identity."""
+    """Return the command that lists the members of a group, or the operations of a key or identity."""
     is_group = attached.attachee_type == "group"
     return line("iam", "group", "member", "list", attached.attachee_id) if is_group else _access(attached.key)
 
 
 @about_record
 def first_policy(access: "AccessOperation") -> str:
-    """Show the first policy that allows or denies an operation."""
+    """Return the command that shows the first policy that allows or denies an operation."""
     return line("iam", "policy", "get", access.policy_id) if access.policy_id else ""
 
 

@@ -138,7 +138,7 @@ async def request_of_organization(
 
 
 async def _confirm_lower(screen: "RemoteListScreen[Any]", quota: "Quota", tenant: str, limit: int) -> bool:
-    """Confirm a lower limit. Default to No."""
+    """Confirm a lower limit. The default is Cancel."""
     facts = [
         ("Quota", f"{quota.name}  {quota.resource_type}"),
         ("Tenant", tenant),

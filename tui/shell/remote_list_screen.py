@@ -202,7 +202,7 @@ class RemoteListScreen(ListScreen[T]):
     async def pick(
         self, picker: Picker[R], lists: Sequence[tuple[str, str]], *, reload: bool = True
     ) -> Sequence[R] | None:
-        """Open a picker. Its lists (name, subject) are read again if `anew`; they may arrive while it is open."""
+        """Open a picker. Its lists (name, subject) are read again if `reload`; they may arrive while it is open."""
         self._picker = picker
         for name, subject in lists if reload else ():
             self.workspace.collections.read(name, self.tenant_id, subject, quiet=True)
