@@ -33,6 +33,7 @@ OUTPUT = {
 }
 
 
+@pytest.mark.slow
 def test_every_program_of_the_document_runs_against_the_platform(demo: Home) -> None:
     assert set(OUTPUT) == {heading for heading, programs in SECTIONS.items() if programs}
     for heading, pattern in OUTPUT.items():

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import README, ROOT
 from tests.homes import Home, Result
 
@@ -43,6 +45,7 @@ def run(home: Home, line: str) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 def test_the_examples_run_one_after_the_other_and_show_what_the_text_says(demo: Home) -> None:
     outputs = {}
     for line in [line.text for line in README.command_lines if line.complete]:

@@ -22,6 +22,7 @@ async def test_every_screen_names_context_tenant_and_credential(ui: Ui) -> None:
             assert words in ui.head, name
 
 
+@pytest.mark.slow
 async def test_a_question_names_its_effect_and_enter_does_nothing(ui: Ui) -> None:
     await ui.expect_head("session")
     for name, key, words in QUESTIONS.values():

@@ -53,6 +53,7 @@ def ours() -> Iterator[ModuleType]:
 
 
 @cache
+@cache
 def own_private_names(kind: type) -> set[str]:
     """Return the private names that a class of Textual defines itself; of another class, none."""
     if kind.__module__.partition(".")[0] not in ("textual", "textual_serve"):
