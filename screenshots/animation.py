@@ -1,11 +1,12 @@
 """`python -m screenshots.animation` draws the animation: a policy is typed, refused with an example, and saved.
 
 The application runs on a real platform and receives every key. A frame is the screen after it has settled. Its
-duration is defined here, so that it does not depend on the machine. The animation is drawn on demand and not
-compared.
+duration is defined here, so that it does not depend on the machine. The file has a digest of its frames as a comment:
+a test plays the steps again and compares it.
 """
 
 import asyncio
+import hashlib
 import io
 import sys
 from collections.abc import Sequence
@@ -91,6 +92,18 @@ async def play(home: Home, steps: Sequence[Step]) -> list[tuple[Capture, float]]
     return frames
 
 
+def digest_of_frames(frames: Sequence[tuple[Capture, float]]) -> str:
+    """Return a digest of the screens and their durations."""
+    return hashlib.sha256(repr([(capture.digest, seconds) for capture, seconds in frames]).encode()).hexdigest()
+
+
+def digest_of_file() -> str:
+    """Return the digest of the frames of the drawn animation; empty if it has none."""
+    with Image.open(FILE) as image:
+        comment: bytes = image.info.get("comment", b"")
+    return comment.decode("ascii", "replace")
+
+
 def draw_gif(frames: Sequence[tuple[Capture, float]]) -> bytes:
     """Return an animated GIF with one palette for all frames, in an infinite loop."""
     images = [draw_image(capture) for capture, _ in frames]
@@ -102,13 +115,19 @@ def draw_gif(frames: Sequence[tuple[Capture, float]]) -> bytes:
     first, *others = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     content = io.BytesIO()
     durations = [round(seconds * 100) * 10 for _, seconds in frames]
-    first.save(content, "GIF", save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+    options = {"save_all": True, "loop": 0, "optimize": True, "comment": digest_of_frames(frames).encode()}
+    first.save(content, "GIF", append_images=others, duration=durations, **options)
     return content.getvalue()
 
 
-def main() -> int:
+def record() -> list[tuple[Capture, float]]:
+    """Play the steps on a platform of their own. Return the frames."""
     with demo_home() as home, signed_in(home, PERSON):
-        frames = asyncio.run(play(home, STEPS))
+        return asyncio.run(play(home, STEPS))
+
+
+def main() -> int:
+    frames = record()
     gif = draw_gif(frames)
     seconds = sum(seconds for _, seconds in frames)
     sys.stdout.write(f"{len(frames)} frames, {seconds:.1f} s, {len(gif):,} bytes\n")

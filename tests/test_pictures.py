@@ -74,6 +74,12 @@ def test_the_moving_picture_is_small_and_about_twenty_seconds_long() -> None:
     assert 18_000 <= milliseconds <= 22_000
 
 
+@pytest.mark.slow
+def test_the_moving_picture_shows_the_present_screens() -> None:
+    same = animation.digest_of_frames(animation.record()) == animation.digest_of_file()
+    assert same, "draw it again with: python -m screenshots.animation"
+
+
 def test_every_scene_has_a_capture_of_both_sizes_and_reads_back_as_written() -> None:
     names = {f"{scene.name}-{size}" for scene in SCENES for size in ("120x36", "80x24")}
     documents = {path.stem: path.read_text() for path in FOLDER.captures.iterdir()}
