@@ -18,7 +18,7 @@ from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
-from tui.widgets.policy_text import Fact, names
+from tui.widgets.policy_text import Fact, row_names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -176,8 +176,11 @@ class ApiKeys(key_create.KeyForms):
             *about,
             ("", facts),
             ("Scopes", [_scope(scope, known.get(scope), bool(known)) for scope in record.scopes]),
-            ("In groups", names(groups.records, "name", groups.known, "none")),
-            ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
+            ("In groups", row_names(groups.records, lambda group: group.name, groups.known, "none")),
+            (
+                "Directly attached policies",
+                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
+            ),
             ("ID", [("", record.id)]),
         ]
 

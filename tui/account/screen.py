@@ -29,7 +29,7 @@ from tui.state.context_state import MAY_CREATE, credential_words
 from tui.state.refresh import Change, Topic
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint
-from tui.widgets.policy_text import names
+from tui.widgets.policy_text import row_names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -177,12 +177,12 @@ class Account(ListScreen["Organization"]):
         return [*facts, ("ID", me.id)]
 
     def detail(self, record: "Organization") -> tuple[str, Sequence[Section]]:
-        tenants = self._tenants(record.id)
+        tenants, known = self._tenants(record.id), self.workspace.tenants_state == "fresh"
         return record.name, [
             ("", [("Your role", record.role), (" ", _role_text(record.role)), ("Slug", record.slug)]),
             (
                 counted(len(tenants), "tenant", "tenants"),
-                names(tenants, "displayName", self.workspace.tenants_state == "fresh", "no tenants with access"),
+                row_names(tenants, lambda tenant: tenant.display_name or tenant.id, known, "no tenants with access"),
             ),
             ("ID", [("", record.id)]),
         ]

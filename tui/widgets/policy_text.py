@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from client.tables.columns import Record, kind_and_id, record_of
+from client.tables.columns import Record, kind_and_id
 from client.tables.iam import paths_text, rule_text
 from tui.widgets.detail import Section
 
@@ -134,8 +134,3 @@ def row_names(rows: Sequence[T], name: Callable[[T], str], known: bool, nothing:
         return [("", nothing if known else "…")]
     visible = [("", name(row)) for row in rows[:MANY]]
     return visible + ([("", f"… and {len(rows) - MANY:,} more")] if len(rows) > MANY else [])
-
-
-def names(rows: Sequence[object], key: str, known: bool, nothing: str) -> list[Fact]:
-    """Return the names of a record's list, one a line. `key` is the member with the name."""
-    return row_names(rows, lambda row: str(record_of(row).get(key) or record_of(row).get("id", "")), known, nothing)
