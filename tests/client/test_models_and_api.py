@@ -181,6 +181,8 @@ def test_a_status_of_the_future_is_kept_as_sent() -> None:
 def test_details_of_an_error_that_do_not_match_the_api_are_empty() -> None:
     details = ErrorDetails.read({"answer": "beyond", "counterexamples": [EXAMPLE], "fromTheFuture": 1})
     assert [example.wire() for example in details.counterexamples] == [EXAMPLE]
+    outdated = ErrorDetails.read({"expected": 1, "current": 5, "changed": ["name"], "resource": TENANT})
+    assert (outdated.current, outdated.changed) == (5, ("name",))
     for other in (None, {}, {"counterexamples": "none"}, {"problems": [{"line": "first"}]}):
         assert ErrorDetails.read(other) == ErrorDetails()
 

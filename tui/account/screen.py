@@ -1,8 +1,8 @@
 """The account screens: user, credential, organizations, deletion of the account, and the user's sessions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -34,6 +34,7 @@ from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
     from client.models.account import Organization, Session
+    from client.models.analysis import NamedResource
     from tui.state.preferences import TenantRecord
 
 NAMED = 8
@@ -45,7 +46,7 @@ class LastOwner(Dialog[None]):
 
     DEFAULT_CSS = "LastOwner > .dialog { width: 72; } LastOwner .last--names { margin: 1 0; }"
 
-    def __init__(self, organizations: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, organizations: "Sequence[NamedResource]") -> None:
         super().__init__()
         self.organizations = organizations
 
@@ -55,7 +56,7 @@ class LastOwner(Dialog[None]):
     def content(self) -> ComposeResult:
         yield Static("You are the last owner of these organizations, which have other members:", markup=False)
         lines = [
-            cut(f"· {safe(organization.get('name'))}  {safe(organization.get('id'))}", 66)
+            cut(f"· {safe(organization.name)}  {safe(organization.id)}", 66)
             for organization in self.organizations[:NAMED]
         ]
         if len(self.organizations) > NAMED:
@@ -217,7 +218,9 @@ class Account(ListScreen["Organization"]):
         except FrostError as error:
             if error.code != "LAST_OWNER":
                 raise
-            await self.app.push_screen_wait(LastOwner((error.details or {}).get("organizations") or ()))
+            from client.models.analysis import ErrorDetails
+
+            await self.app.push_screen_wait(LastOwner(ErrorDetails.read(error.details).organizations))
             return
         message = f"The account {email} was deleted; support can restore it until {until}"
         self.app.notify(message, severity="warning", timeout=30, markup=False)

@@ -90,16 +90,19 @@ MEMBERS = ("name", "description", "document")
 
 def stale_text(error: FrostError, before: Record | None = None, newer: Record | None = None) -> str:
     """Describe a concurrent change: fields and, if known, author and time."""
-    details = error.details or {}
-    newest = (details.get("versions") or [{}])[0]
-    changed = details.get("changed") or newest.get("changed") or ()
+    from client.models.analysis import ErrorDetails
+
+    details = ErrorDetails.read(error.details)
+    changed: Sequence[str] = details.changed
     if before is not None and newer is not None:
         changed = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
-    members = ", ".join(map(str, changed)) or "it"
-    who = f" by {newest['changedByName']}" if newest.get("changedByName") else ""
-    when = newest.get("changedAt") or (details.get("resource") or {}).get("updatedAt")
+    members = ", ".join(changed) or "it"
+    who, when = "", details.resource.updated_at if details.resource is not None else None
+    if details.versions:
+        newest = details.versions[0]
+        who, when = f" by {newest.changed_by_name}" if newest.changed_by_name else "", newest.changed_at
     at = f" at {time_text(when)}" if when else ""
-    return f"Version {details.get('current', '?')} was saved{who}{at} and changed {members}."
+    return f"Version {details.current or '?'} was saved{who}{at} and changed {members}."
 
 
 # --- groups and policies ---------------------------------------------------------------------------------------------

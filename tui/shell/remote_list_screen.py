@@ -194,8 +194,10 @@ class RemoteListScreen(ListScreen[T]):
 
     def show_error(self, error: FrostError, before: str = "") -> None:
         """Show an error, with its first counterexample and its hint."""
-        examples = (error.details or {}).get("counterexamples") or ()
-        example = f"\nfor example {examples[0].get('operation')} on {examples[0].get('target')}" if examples else ""
+        from client.models.analysis import ErrorDetails
+
+        examples = ErrorDetails.read(error.details).counterexamples
+        example = f"\nfor example {examples[0].operation} on {examples[0].target}" if examples else ""
         hint = f"\n{error.hint}" if error.hint else ""
         self.frame.toast(f"{before}{error.message}{example}{hint}", "error")
 
