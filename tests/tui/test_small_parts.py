@@ -344,9 +344,12 @@ def test_a_concurrent_change_is_described_with_its_members_author_and_time() -> 
     group = {"id": "g", "name": "on call", "updatedAt": "2026-01-02T03:04:05Z"}
     text = "Version 3 was saved at 2026-01-02 03:04Z and changed description."
     assert stale_text(outdated(changed=["description"], resource=group)) == text
-    version = {"version": 3, "changedBy": "u", "changedByName": "Jonas", "changedAt": group["updatedAt"]}
-    changes = {"changed": ["document", "name"], "versions": [version]}
-    text = "Version 3 was saved by Jonas at 2026-01-02 03:04Z and changed"
+    older, newest = (
+        {"version": version, "changedBy": "u", "changedByName": author, "changedAt": f"2026-01-02T03:0{version}:05Z"}
+        for version, author in ((2, "Astrid"), (3, "Jonas"))
+    )
+    changes = {"changed": ["document", "name"], "versions": [older, newest]}
+    text = "Version 3 was saved by Jonas at 2026-01-02 03:03Z and changed"
     assert stale_text(outdated(**changes)) == f"{text} document, name."
     assert stale_text(outdated(**changes), {"name": "a"}, {"name": "b", "document": {}}) == f"{text} name."
     assert stale_text(FrostError("stale", code="STALE_VERSION")) == "Version ? was saved and changed it."

@@ -99,7 +99,7 @@ def stale_text(error: FrostError, before: Record | None = None, newer: Record | 
     members = ", ".join(changed) or "it"
     who, when = "", details.resource.updated_at if details.resource is not None else None
     if details.versions:
-        newest = details.versions[0]
+        newest = details.versions[-1]
         who, when = f" by {newest.changed_by_name}" if newest.changed_by_name else "", newest.changed_at
     at = f" at {time_text(when)}" if when else ""
     return f"Version {details.current or '?'} was saved{who}{at} and changed {members}."
