@@ -7,7 +7,7 @@ from client.api import groups, policies
 from client.errors import FrostError
 from client.tables.columns import Record, time_text
 from client.texts.effects import counted
-from tui.iam.effects import Change, EffectConfirm, effect
+from tui.iam.effects import EffectConfirm, ProposedChange, effect
 from tui.iam.pickers import pick_members
 from tui.shell.remote_list_screen import each
 from tui.shell.routes import UndoAvailable, UndoCleared
@@ -26,7 +26,7 @@ async def confirm_effect(
     screen: "RemoteListScreen[Any]",
     question: str,
     facts: list[tuple[str, str]],
-    changes: Sequence[Change],
+    changes: Sequence[ProposedChange],
     *,
     yes: str,
     destructive: bool = False,
@@ -152,7 +152,7 @@ async def delete(
     record: T,
     noun: str,
     facts: list[tuple[str, str]],
-    change: Change,
+    change: ProposedChange,
     request: Callable[[str, int], Awaitable[Any]],
 ) -> None:
     """Confirm the effect and delete a group or policy. `request` deletes an id and version."""
@@ -265,7 +265,7 @@ async def _change_attachments(
 MAX_NAMES = 3
 
 
-def _for_principals(change: Change, principals: "Sequence[PrincipalRef]") -> list[Change]:
+def _for_principals(change: ProposedChange, principals: "Sequence[PrincipalRef]") -> list[ProposedChange]:
     """Return a change of a group or policy for each member or attachee."""
     return [{**change, "principalType": principal.type, "principalId": principal.id} for principal in principals]
 
