@@ -24,7 +24,7 @@ from tui.shell import clipboard
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged
+from tui.state.refresh import ListChanged, Update
 from tui.widgets.dialog import Dialog, Result, hint
 from tui.widgets.lines import Secret, Unsaid
 
@@ -121,9 +121,9 @@ class KeyForms(RemoteListScreen["ApiKey"]):
 
     _form: KeyForm[Any] | None = None
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     async def fill(self, form: KeyForm[Result], tenant_id: str) -> Result | None:

@@ -26,7 +26,7 @@ from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, SignInRequired
 from tui.state import contexts
 from tui.state.context_state import MAY_CREATE, credential_words
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint
 from tui.widgets.policy_text import row_names
@@ -143,8 +143,8 @@ class Account(ListScreen["Organization"]):
             return "not refreshed, r to retry"
         return "" if self.workspace.me or state == "refused" else "refreshing"
 
-    def changed(self, change: Change) -> None:
-        if change in (Topic.IDENTITY, Topic.CONTEXT, Topic.TENANTS):
+    def changed(self, update: Update) -> None:
+        if update in (Topic.IDENTITY, Topic.CONTEXT, Topic.TENANTS):
             self.show()
             self.show_detail()
 

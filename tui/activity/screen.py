@@ -25,7 +25,7 @@ from tui.shell.action import (
 )
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence
 from tui.shell.routes import Navigate, Subject
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
 
@@ -230,9 +230,9 @@ class Entries(RemoteListScreen["Entry"]):
     def detail(self, record: "Entry") -> tuple[str, Sequence[Section]]:
         return of_entry(record, times.now())
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change in (Topic.TENANTS, Topic.IDENTITY) and self.display:  # the role may be known now
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update in (Topic.TENANTS, Topic.IDENTITY) and self.display:  # the role may be known now
             self.show()
 
     @on(RecordTable.Highlighted)

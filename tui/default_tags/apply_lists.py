@@ -29,7 +29,7 @@ from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.state.jobs import RUNS
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -318,9 +318,9 @@ class Untouched(ChildListScreen[UntouchedRow]):
         if self.operation is None and self.previewed is None:
             super().read(quiet=quiet)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change is Topic.APPLIES:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update is Topic.APPLIES:
             self.show()
 
     def detail(self, record: UntouchedRow) -> tuple[str, Sequence[Section]]:

@@ -33,7 +33,7 @@ from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.state.jobs import RUNS
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged, Topic
+from tui.state.refresh import ListChanged, Topic, Update
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.picker import Entry, Menu
@@ -244,11 +244,11 @@ class Apply(ChildListScreen[TypeRow]):
             collections.read(self.LIST_NAME, self.tenant_id, self.run_id, quiet=quiet)
         self._say()
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged(RUNS) and self.display:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged(RUNS) and self.display:
             self.read(quiet=True)
-        if change in (Topic.APPLIES, ListChanged(RUNS), Topic.LINK):
+        if update in (Topic.APPLIES, ListChanged(RUNS), Topic.LINK):
             self.show()
 
     def show(self) -> None:

@@ -18,7 +18,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged
+from tui.state.refresh import ListChanged, Update
 from tui.state.tag_draft import MARKS, StoredTags, TagDraft, TagRow
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -131,9 +131,9 @@ class DefaultTags(RemoteListScreen[TagRow]):
     def related_key(self, name: str, record: TagRow) -> str:
         return ""
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if isinstance(change, ListChanged) and change.name in (self.LIST_NAME, *self.RELATED):
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if isinstance(update, ListChanged) and update.name in (self.LIST_NAME, *self.RELATED):
             self.show()
 
     def _update_draft(self) -> None:

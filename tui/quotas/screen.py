@@ -19,7 +19,7 @@ from tui.shell import actions, keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, RunAction, Subject
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged, Topic
+from tui.state.refresh import ListChanged, Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Result
 from tui.widgets.record_table import Tones
@@ -68,14 +68,14 @@ class OfQuotas(RemoteListScreen[Q]):
         if not self.unavailable_reason():
             self.workspace.collections.read(REQUESTS, self.tenant_id, self.organization_id, quiet=quiet)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged(REQUESTS):
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged(REQUESTS):
             self.show()
             self.show_detail()
-        elif change is Topic.TENANTS and self.display and self.requests.state == "unread":
+        elif update is Topic.TENANTS and self.display and self.requests.state == "unread":
             self.read(quiet=True)  # the organization is known now
-        if change == ListChanged(self.LIST_NAME) and self._form is not None and self._form.is_mounted:
+        if update == ListChanged(self.LIST_NAME) and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     def requests_subject(self) -> Subject:
@@ -133,9 +133,9 @@ class Quotas(OfQuotas["Quota"]):
     def detail(self, record: "Quota") -> tuple[str, Sequence[Section]]:
         return record.name, quotas_detail.of_tenant(record, self.requests.records)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged(REQUESTS) and self.requests.state == "fresh":
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged(REQUESTS) and self.requests.state == "fresh":
             self._announce_decisions()
 
     def _announce_decisions(self) -> None:

@@ -12,7 +12,7 @@ from tui.shell.list_screen import ListScreen, T
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList, read_error_text
-from tui.state.refresh import Change, ListChanged, ReadAgain, Topic
+from tui.state.refresh import ListChanged, ReadAgain, Topic, Update
 from tui.widgets.picker import Picker
 
 if TYPE_CHECKING:
@@ -108,19 +108,19 @@ class RemoteListScreen(ListScreen[T]):
             )
             self._say()
 
-    def changed(self, change: Change) -> None:
-        if change is Topic.CONTEXT and self.record is not None:  # the rows are loaded again, maybe for another person
+    def changed(self, update: Update) -> None:
+        if update is Topic.CONTEXT and self.record is not None:  # the rows are loaded again, maybe for another person
             self._pending_selection = self.id_of(self.record)
-        if change in (Topic.TENANT, Topic.CONTEXT, Topic.IDENTITY):
+        if update in (Topic.TENANT, Topic.CONTEXT, Topic.IDENTITY):
             self._follow()
-        elif isinstance(change, ReadAgain) and self.display:
-            self.read_again(change.name)
-        elif change == ListChanged(self.LIST_NAME):
+        elif isinstance(update, ReadAgain) and self.display:
+            self.read_again(update.name)
+        elif update == ListChanged(self.LIST_NAME):
             if self.rows.records is self._shown_records:
                 self._say()
             else:
                 self.show()
-        elif isinstance(change, ListChanged) and change.name in self.RELATED:
+        elif isinstance(update, ListChanged) and update.name in self.RELATED:
             self.show_detail()
         if self._picker is not None and self._picker.is_mounted:
             self._picker.show()
@@ -235,9 +235,9 @@ class ChildListScreen(RemoteListScreen[T]):
         if self.SHOWS_STATE and only in ("", "principals") and not self.unavailable_reason():
             self.workspace.collections.read("principals", self.tenant_id, quiet=True)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if self.SHOWS_STATE and change == ListChanged("principals") and self.display:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if self.SHOWS_STATE and update == ListChanged("principals") and self.display:
             self.show()
 
     def state_of(self, key: str) -> str:
