@@ -21,6 +21,7 @@ from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
 from client.models.iam import Access, AllowedPrincipals
 from client.models.quotas import QuotaRequest
 from client.models.tenants import Operation, Tenant
+from client.operations import is_final
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
@@ -173,9 +174,9 @@ def test_a_grant_that_does_not_match_the_api_is_refused_with_its_member(grants: 
 def test_a_status_of_the_future_is_kept_as_sent() -> None:
     assert Tenant.model_validate({**TENANT, "status": "hibernating"}).status == "hibernating"
     assert ApiKey.model_validate({**KEY, "status": "suspended"}).status == "suspended"
-    operation = Operation.model_validate({**OPERATION, "status": "pausing"})
-    assert (operation.status, operation.open) == ("pausing", True)
-    assert not Operation.model_validate({**OPERATION, "status": "failed"}).open
+    assert Operation.model_validate({**OPERATION, "status": "pausing"}).status == "pausing"
+    assert not is_final({**OPERATION, "status": "pausing"})
+    assert is_final({**OPERATION, "status": "failed"})
 
 
 def test_details_of_an_error_that_do_not_match_the_api_are_empty() -> None:
