@@ -276,10 +276,10 @@ def scopes_of(screen: KeyForms, tenant_id: str) -> "Callable[[], tuple[Sequence[
     """Return a function for the loaded scopes of a tenant and the reason if there are none."""
 
     def scopes() -> "tuple[Sequence[GrantableScope], str]":
-        rows: RecordList[GrantableScope] = screen.workspace.collections.rows("grantable", tenant_id)
-        if rows.state == "failed" and rows.error is not None:
-            return rows.records, rows.error.message
-        return rows.records, "No scopes are available." if rows.known else "Loading …"
+        grantable: RecordList[GrantableScope] = screen.workspace.collections.get("grantable", tenant_id)
+        if grantable.state == "failed" and grantable.error is not None:
+            return grantable.records, grantable.error.message
+        return grantable.records, "No scopes are available." if grantable.known else "Loading …"
 
     return scopes
 

@@ -29,7 +29,7 @@ from tui.state.context_state import MAY_CREATE, credential_words
 from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint
-from tui.widgets.policy_text import row_names
+from tui.widgets.policy_text import record_names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Account(ListScreen["Organization"]):
             ("", [("Your role", record.role), (" ", _role_text(record.role)), ("Slug", record.slug)]),
             (
                 counted(len(tenants), "tenant", "tenants"),
-                row_names(tenants, lambda tenant: tenant.display_name or tenant.id, known, "no tenants with access"),
+                record_names(tenants, lambda tenant: tenant.display_name or tenant.id, known, "no tenants with access"),
             ),
             ("ID", [("", record.id)]),
         ]
@@ -278,7 +278,7 @@ class Sessions(RemoteListScreen["Session"]):
     # Actions
 
     async def do_end_all(self) -> None:
-        sessions = self.rows.records
+        sessions = self.record_list.records
         others = counted(sum(not session.current for session in sessions), "other device", "other devices")
         facts = [
             ("Person", self.workspace.who),

@@ -100,8 +100,8 @@ class DefaultTags(RemoteListScreen[TagRow]):
     @property
     def stored(self) -> StoredTags | None:
         """The stored set; None until it is loaded."""
-        rows: RecordList[Any] = self.rows
-        return next(iter(rows.records), None)
+        record_list: RecordList[Any] = self.record_list
+        return next(iter(record_list.records), None)
 
     def tones(self) -> Tones:
         return TONES
@@ -202,8 +202,8 @@ class DefaultTags(RemoteListScreen[TagRow]):
 
     def _lacking(self, key: str) -> list[tuple[str, str]]:
         """Return how many resources lack the key, by type, from the last preview."""
-        rows = self.workspace.collections.rows("apply preview", self.tenant_id, preview_of(self.draft))
-        preview: ApplyResult | None = next(iter(rows.records), None)
+        previews = self.workspace.collections.get("apply preview", self.tenant_id, preview_of(self.draft))
+        preview: ApplyResult | None = next(iter(previews.records), None)
         if preview is None:
             return [("", f"{self.frame.keys.label('default-tags.preview')} to count affected resources")]
         numbers = [(kind, lacking[key]) for kind, lacking in preview.affected.items() if lacking.get(key)]

@@ -51,7 +51,7 @@ class OfQuotas(RemoteListScreen[Q]):
 
     @property
     def requests(self) -> "RecordList[QuotaRequest]":
-        return self.workspace.collections.rows(REQUESTS, self.tenant_id, self.organization_id)
+        return self.workspace.collections.get(REQUESTS, self.tenant_id, self.organization_id)
 
     def records(self) -> Sequence[Q]:
         """Leave out quotas with a limit of 0 that cannot be requested, as the commands do."""
@@ -143,7 +143,7 @@ class Quotas(OfQuotas["Quota"]):
         owner = (self.tenant_id, self.organization_id)
         before, self._waited = self._waited, (owner, self.requests.records)
         for request in table.decided(before[1], self.requests.records) if before[0] == owner else ():
-            title = titles(self.rows.records).get(request.resource_type, request.resource_type)
+            title = titles(self.record_list.records).get(request.resource_type, request.resource_type)
             text = table.outcome_text(request, title)
             self.frame.toast(text, "information" if request.status == "approved" else "warning")
             self.read(quiet=True)
@@ -179,9 +179,9 @@ class Quotas(OfQuotas["Quota"]):
     async def do_what_if(self, argument: str = "") -> None:
         from tui.quotas.what_if import QuotaPlanner
 
-        await self.rows.settled.wait()
+        await self.record_list.settled.wait()
         start = argument or (f"{self.record.resource_type}=" if self.record is not None else "")
-        need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.rows.records, start))
+        need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.record_list.records, start))
         if need is not None:
             self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
 
@@ -267,7 +267,7 @@ class QuotaRequests(ChildListScreen["QuotaRequest"]):
         return titles(self._quotas()).get(resource_type, resource_type)
 
     def _quotas(self) -> "Sequence[Quota]":
-        return self.workspace.collections.rows("quotas", self.tenant_id).records
+        return self.workspace.collections.get("quotas", self.tenant_id).records
 
     def detail(self, record: "QuotaRequest") -> tuple[str, Sequence[Section]]:
         tenant = self.workspace.name_of(self.tenant_id)

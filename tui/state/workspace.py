@@ -244,8 +244,8 @@ class Workspace(ContextState):
 
     def _list_changed(self, name: str) -> None:
         """Handle a change of a list. The list of runs may contain an apply of another client."""
-        if name == RUNS and (rows := self.collections.rows(RUNS, self.tenant_id)).state == "fresh":
-            self.applies.noticed(self.tenant_id, rows.records)
+        if name == RUNS and (runs := self.collections.get(RUNS, self.tenant_id)).state == "fresh":
+            self.applies.noticed(self.tenant_id, runs.records)
         self._changed(ListChanged(name))
 
     def _apply_ended(self, tenant_id: str, operation: "ApplyOperation") -> None:

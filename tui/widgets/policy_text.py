@@ -128,9 +128,9 @@ def path_text(records: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in records)
 
 
-def row_names(rows: Sequence[T], name: Callable[[T], str], known: bool, nothing: str) -> list[Fact]:
-    """Return the names of a record's list, one a line. `name` returns the name of a row."""
-    if not rows:
+def record_names(records: Sequence[T], name: Callable[[T], str], known: bool, nothing: str) -> list[Fact]:
+    """Return the names of a record's list, one a line. `name` returns the name of a record."""
+    if not records:
         return [("", nothing if known else "…")]
-    visible = [("", name(row)) for row in rows[:MANY]]
-    return visible + ([("", f"… and {len(rows) - MANY:,} more")] if len(rows) > MANY else [])
+    visible = [("", name(record)) for record in records[:MANY]]
+    return visible + ([("", f"… and {len(records) - MANY:,} more")] if len(records) > MANY else [])
