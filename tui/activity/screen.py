@@ -13,7 +13,7 @@ from textual.binding import BindingType
 
 from client import times
 from client.tables.activity import ACTIVITY, MACHINES, target_text, value_text, who_text
-from client.tables.columns import Column, Record, exact, kind_and_id, parse_time, record_of
+from client.tables.columns import Column, Record, exact, json_of, kind_and_id, parse_time
 from client.tables.default_tags import difference
 from tui.shell import keymap
 from tui.shell.action import (
@@ -282,7 +282,7 @@ class Entries(RemoteListScreen["Entry"]):
         listed = await workspace.collections.anew(name, self.tenant_id)
         if listed.state != "fresh":
             return listed.error.message if listed.error is not None else "lookup failed; try again"
-        records = map(record_of, listed.records)
+        records = map(json_of, listed.records)
         keys = (str(record.get(member)) if member else ":".join(kind_and_id(record)) for record in records)
         if key in keys:
             return ""

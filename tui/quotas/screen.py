@@ -7,7 +7,7 @@ from textual.binding import BindingType
 
 from client import quota_rules
 from client.quota_rules import whole_number
-from client.tables.columns import Column, cells, record_of
+from client.tables.columns import Column, cells, json_of
 from client.tables.quotas import ORGANIZATION_QUOTA, QUOTA, QUOTA_REQUEST
 from tui.quotas import detail as quotas_detail
 from tui.quotas import request_flow, table
@@ -96,7 +96,7 @@ class OfQuotas(RemoteListScreen[Q]):
         texts = dict(super().copies())
         records = self.table.selected_records
         if records:
-            texts["row"] = "\n".join("\t".join(cells(self.KIND, record_of(record))) for record in records)
+            texts["row"] = "\n".join("\t".join(cells(self.KIND, json_of(record))) for record in records)
         return texts
 
 

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
-from client.tables.columns import Column, Kind, kind_and_id, record_of
+from client.tables.columns import Column, Kind, json_of, kind_and_id
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.routes import RunAction, Subject
@@ -303,7 +303,7 @@ class ListScreen(Row, Generic[T]):
 
     def copies(self) -> Mapping[str, str]:
         """Return the texts of the copy menu by name, for the marked records or the selected one."""
-        records = [record_of(record) for record in self.table.selected_records]
+        records = [json_of(record) for record in self.table.selected_records]
         if not records:
             return {}
         import json

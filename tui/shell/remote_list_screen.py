@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from client.errors import FrostError
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
@@ -186,7 +186,7 @@ class RemoteListScreen(ListScreen[T]):
         records = self.records()
         record = next((row for row in records if self.id_of(row) == argument), None)
         name, key = argument.casefold(), self.KIND.name_key
-        same = [row for row in records if str(record_of(row).get(key, "")).casefold() == name]
+        same = [row for row in records if str(json_of(row).get(key, "")).casefold() == name]
         if record is None and len(same) != 1:
             several = f"several {self.KIND.plural} are named {argument}: use the id"
             self.frame.toast(several if same else f"{self.KIND.name} not found: {argument}", "warning")

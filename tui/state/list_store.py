@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from client.errors import Exit, FrostError
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ class Collections:
                     self._changed(other.name)
 
     def _take(self, listed: Listed, record_list: RecordList[Any], records: list[Any]) -> None:
-        if list(map(record_of, record_list.records)) != list(map(record_of, records)):  # faster than models
+        if list(map(json_of, record_list.records)) != list(map(json_of, records)):  # faster than models
             record_list.records = records
         self._changed(listed.name)
 
@@ -351,15 +351,15 @@ class Collections:
     def put(self, name: str, tenant_id: str, record: object, key: str = "id") -> None:
         """Show the record returned by a change before the next read."""
         record_list = self._touch(name, tenant_id)
-        changed = record_of(record)[key]
-        others = [old if record_of(old)[key] != changed else record for old in record_list.records]
+        changed = json_of(record)[key]
+        others = [old if json_of(old)[key] != changed else record for old in record_list.records]
         record_list.records = others if any(one is record for one in others) else [*others, record]
         self._changed(name)
 
     def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:
         """Remove a deleted record."""
         record_list = self._touch(name, tenant_id)
-        record_list.records = [old for old in record_list.records if record_of(old)[key] != gone]
+        record_list.records = [old for old in record_list.records if json_of(old)[key] != gone]
         self._changed(name)
 
 
