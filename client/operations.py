@@ -44,6 +44,7 @@ class Intervals(NamedTuple):
 
 
 FINAL = ("completed", "failed", "cancelled", "succeeded")
+"""Status of an operation that does not change any more. Others, also unknown ones, are open."""
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 T = TypeVar("T")

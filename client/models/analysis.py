@@ -254,10 +254,20 @@ class VersionChange(Wire):
     changed: tuple[str, ...] = ()
 
 
-class ErrorDetails(Wire):
-    """The details of an error about a policy. Each kind of error has some of the members; the others are empty.
+class NamedResource(Wire):
+    """A resource in the details of an error."""
 
-    `id` is the id of a policy that an earlier request stored; `answer` is that of the author check.
+    id: str = ""
+    name: str = ""
+    updated_at: Instant | None = None
+
+
+class ErrorDetails(Wire):
+    """The details of an error. Each kind of error has some of the members; the others are empty.
+
+    `id` is the id of a policy that an earlier request stored; `answer` is that of the author check. An outdated write
+    has `current`, the current version, and `changed`, the members that differ; a policy has its newer `versions`, the
+    oldest first, a group is the `resource`. `organizations` would be without an owner.
     """
 
     problems: tuple[DocumentProblem, ...] = ()
@@ -266,6 +276,10 @@ class ErrorDetails(Wire):
     counterexamples: tuple[Counterexample, ...] = ()
     principals: tuple[PrincipalRef, ...] = ()
     versions: tuple[VersionChange, ...] = ()
+    current: int | None = None
+    changed: tuple[str, ...] = ()
+    resource: NamedResource | None = None
+    organizations: tuple[NamedResource, ...] = ()
     id: str = ""
 
     @classmethod

@@ -91,11 +91,6 @@ class Operation(Wire):
     counts: Any = None
     started_by: str | None = None
 
-    @property
-    def open(self) -> bool:
-        """Return whether the run may still change; true for a status unknown to this version."""
-        return self.status not in ("completed", "failed", "cancelled")
-
 
 class Actor(Wire):
     """The principal of an entry. `name` and `email` are set for a person who belongs to the organization.

@@ -13,10 +13,10 @@ Record = Mapping[str, Any]
 """A JSON object of the API, which the columns read."""
 
 
-def record_of(row: object) -> Record:
-    """Return the JSON object of a row: a model of the client, an object with such a method `wire`, or a mapping."""
-    wire: Callable[[], Record] | None = getattr(row, "wire", None)
-    return cast("Record", row) if wire is None else wire()
+def json_of(record: object) -> Record:
+    """Return the JSON object of a record: a model, an object with the method `wire` of models, or a mapping."""
+    wire: Callable[[], Record] | None = getattr(record, "wire", None)
+    return cast("Record", record) if wire is None else wire()
 
 
 UNKNOWN = "—"
@@ -76,10 +76,10 @@ class Kind(NamedTuple):
     name_key: str
     """Member with the name that users know."""
 
-    def id_of(self, row: object) -> str:
-        """Return the text that identifies a row in its list: the id, or `type:id`."""
-        record = record_of(row)
-        return str(record[self.id_key]) if self.id_key else ":".join(kind_and_id(record))
+    def id_of(self, record: object) -> str:
+        """Return the text that identifies a record in its list: the id, or `type:id`."""
+        json = json_of(record)
+        return str(json[self.id_key]) if self.id_key else ":".join(kind_and_id(json))
 
 
 def columns(kind: Kind, wide: bool = False) -> tuple[Column, ...]:
@@ -152,7 +152,7 @@ def quantity(value: int | None, unit: object) -> str:
 
 def person_text(person: object) -> str:
     """Return the best name of a person, a JSON object or a model: e-mail, name or id."""
-    record: object = record_of(person) if hasattr(person, "wire") else person
+    record: object = json_of(person) if hasattr(person, "wire") else person
     if not isinstance(record, Mapping):
         return ""
     return str(record.get("email") or record.get("name") or record.get("id") or "")

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from client import times
-from client.operations import FINAL, is_undo
+from client.operations import is_final, is_undo
 from client.tables.columns import parse_time
 from client.tables.default_tags import by_type
 
@@ -75,7 +75,7 @@ def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
 
 
 def is_open(operation: Mapping[str, Any]) -> bool:
-    return operation.get("status") not in FINAL
+    return not is_final(operation)
 
 
 def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import httpx
 
-from client import times
 from client.errors import FrostError
 from client.text import safe
 from client.transport.call import (
@@ -39,6 +38,7 @@ from client.transport.endpoint import (
     proxy_for,
 )
 from client.transport.exchange import (
+    Driver,
     NeedCredential,
     NeedRefresh,
     OnReply,
@@ -47,7 +47,6 @@ from client.transport.exchange import (
     Steps,
     Timing,
     Wait,
-    exchange,
     log_entry,
 )
 
@@ -61,21 +60,13 @@ class Stream(NamedTuple):
     pieces: AsyncIterator[bytes]
 
 
-class AsyncClient:
-    """Sends the calls of client/api on the event loop, for the screens and the library.
-
-    Args:
-        connection: The context (client/connection.py).
-        on_reply: Called on the event loop after each exchange and wait.
-        timing: Times of requests, streams and retries.
-    """
+class AsyncClient(Driver):
+    """Sends the calls of client/api on the event loop, for the screens and the library."""
 
     def __init__(
         self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None, timing: Timing = Timing()
     ) -> None:
-        self._connection = connection
-        self._on_reply = on_reply
-        self._timing = timing
+        super().__init__(connection, on_reply=on_reply, timing=timing)
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -147,9 +138,6 @@ class AsyncClient:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
-
-    def _steps(self, request: Request) -> Steps:
-        return exchange(request, self._connection.endpoint, _now, backoff=self._timing.backoff)
 
     async def _drive(self, steps: Steps, request: Request, responses: list[httpx.Response] | None = None) -> Reply:
         answer: Any = None
@@ -247,10 +235,6 @@ class AsyncClient:
                 self._client = await asyncio.to_thread(_client, self._connection, self._timing)
             return self._client
 
-    def _log(self, entry: RequestLogEntry) -> None:
-        if self._on_reply is not None:
-            self._on_reply(entry)
-
 
 class _ResponseTooLong(Exception):
     pass
@@ -334,7 +318,3 @@ def _no_response(error: Exception, kind: str, seconds: float) -> NoResponse:
     if isinstance(error, httpx.ProtocolError):
         return NoResponse(f"the response is invalid ({type(error).__name__})", seconds)
     return NoResponse(safe(str(error) or type(error).__name__, 200), seconds)
-
-
-def _now() -> float:
-    return times.now().timestamp()

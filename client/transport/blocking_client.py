@@ -14,14 +14,12 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from client import times
 from client.errors import FrostError
 from client.text import safe
 from client.transport.call import (
     NOT_LISTENING,
     Call,
     Change,
-    ConnectionProtocol,
     NoResponse,
     Reply,
     Request,
@@ -42,14 +40,13 @@ from client.transport.endpoint import (
 )
 from client.transport.exchange import (
     USER_AGENT,
+    Driver,
     NeedCredential,
     NeedRefresh,
-    OnReply,
     RequestLogEntry,
     Send,
     Timing,
     Wait,
-    exchange,
     log_entry,
 )
 from client.transport.responses import connection_error
@@ -57,21 +54,8 @@ from client.transport.responses import connection_error
 T = TypeVar("T")
 
 
-class BlockingClient:
-    """Sends the calls of client/api and waits for the responses. Each request has its own connection.
-
-    Args:
-        connection: The context (client/connection.py).
-        on_reply: Called after each exchange and wait (`-d`).
-        timing: Times of requests and retries.
-    """
-
-    def __init__(
-        self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None, timing: Timing = Timing()
-    ) -> None:
-        self._connection = connection
-        self._on_reply = on_reply
-        self._timing = timing
+class BlockingClient(Driver):
+    """Sends the calls of client/api and waits for the responses. Each request has its own connection."""
 
     def ask(self, call: Call[T]) -> T:
         """Send a call and return its result.
@@ -120,7 +104,7 @@ class BlockingClient:
     def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
         link = self._connection
-        steps = exchange(request, link.endpoint, lambda: times.now().timestamp(), backoff=self._timing.backoff)
+        steps = self._steps(request)
         answer: Any = None
         try:
             effect = next(steps)
@@ -149,13 +133,8 @@ class BlockingClient:
         answer = send(link.endpoint, wire, link.environ, self._timing)
         if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING and link.start():
             answer = send(link.endpoint, wire, link.environ, self._timing)
-        if self._on_reply is not None:
-            self._on_reply(log_entry(wire, answer))
+        self._log(log_entry(wire, answer))
         return answer
-
-    def _log(self, entry: RequestLogEntry) -> None:
-        if self._on_reply is not None:
-            self._on_reply(entry)
 
 
 def fetch(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from client import __version__
+from client import __version__, times
 from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
-from client.transport.call import Credential, NoResponse, Reply, Request, redact
+from client.transport.call import ConnectionProtocol, Credential, NoResponse, Reply, Request, redact
 from client.transport.endpoint import TOTAL_SECONDS, Endpoint
 from client.transport.responses import connection_error, redirect_error, refusal, retry_after, retry_delay
 
@@ -100,6 +100,31 @@ class RequestLogEntry(NamedTuple):
 Effect = Send | Wait | NeedCredential | NeedRefresh
 Steps = Generator[Effect, Any, Reply]
 OnReply = Callable[[RequestLogEntry], None]
+
+
+class Driver:
+    """The state of both drivers.
+
+    Args:
+        connection: The context (client/connection.py).
+        on_reply: Called after each exchange and wait (`-d`), by the asynchronous driver on the event loop.
+        timing: Times of requests, streams and retries.
+    """
+
+    def __init__(
+        self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None, timing: Timing = Timing()
+    ) -> None:
+        self._connection = connection
+        self._on_reply = on_reply
+        self._timing = timing
+
+    def _steps(self, request: Request) -> Steps:
+        endpoint, backoff = self._connection.endpoint, self._timing.backoff
+        return exchange(request, endpoint, lambda: times.now().timestamp(), backoff=backoff)
+
+    def _log(self, entry: RequestLogEntry) -> None:
+        if self._on_reply is not None:
+            self._on_reply(entry)
 
 
 def log_entry(wire: Send, answer: Reply | NoResponse) -> RequestLogEntry:

@@ -3,7 +3,6 @@
 import inspect
 import re
 import shlex
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules, resolve_name
@@ -16,15 +15,14 @@ import client.api
 from client import contexts
 from client.commands.command import Group
 from client.config import reader
-from client.models import account, iam, quotas
 from tests.docs.commands import entries, parse
 from tests.homes import Home
+from tests.tui.action_records import RECORDS, TENANT
 from tests.tui.screens import Ui, opened
 from tui.iam.editor import actions as editor
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell import actions, routes
 from tui.shell.main_screen import MainScreen
-from tui.state.contexts import ContextSummary
 from tui.state.tag_draft import TagDraft
 
 TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
@@ -115,63 +113,31 @@ def test_every_call_of_the_client_is_named() -> None:
     assert named | set(OTHERWISE["m"]) == calls() | ASYNC
 
 
-RECORD = {
-    **{"id": ID, "key": "env", "value": "prod", "name": "ops", "displayName": "Web Shop", "description": ""},
-    **{"version": 2, "targetKind": "policy", "targetId": ID, "by": [{"policyId": ID}]},
-    **{"type": "api_key", "memberType": "api_key", "memberId": ID, "attacheeType": "group", "attacheeId": ID},
-    **{"policyId": ID, "policyCount": 1, "operation": "compute:instances:read", "resourceType": "vcpu", "limit": 40},
-    **{"reason": "launch", "runId": ID, "organizationId": ID, "api_endpoint": "https://api.example.com/api"},
-}
-TIMES = {"created_at": datetime(2026, 11, 1, tzinfo=UTC), "updated_at": datetime(2026, 11, 1, tzinfo=UTC)}
-MODELS = {
-    "api-keys": account.ApiKey(id=ID, name="ops", status="active", created_at=TIMES["created_at"]),
-    "quotas": quotas.Quota(resource_type="vcpu", limit=40),
-    "organization-quotas": quotas.OrganizationQuota(resource_type="vcpu", limit=40),
-    "requests": quotas.QuotaRequest(id=ID, resource_type="vcpu", limit=40, reason="launch", status="pending"),
-    "contexts": ContextSummary(
-        name="ops",
-        api_endpoint="https://api.example.com/api",
-        credential="session",
-        tenant="",
-        region="",
-        read_only=False,
-        session_ended=False,
-        in_use=True,
-    ),
-    "policies": iam.Policy(id=ID, name="ops", document={}, **TIMES),
-    "groups": iam.Group(id=ID, name="ops", policy_count=1, **TIMES),
-    "members": iam.Member(group_id=ID, member_type="api_key", member_id=ID, added_at=TIMES["created_at"]),
-    "attachments": iam.Attachment(policy_id=ID, attachee_type="group", attachee_id=ID, attached_at=TIMES["created_at"]),
-    "versions": iam.ListedVersion(policy_id=ID, version=2, document={}, changed_at=TIMES["created_at"], newest=False),
-    "catalogue": iam.CatalogueOperation(name="compute:instances:read"),
-    "who": iam.AllowedPrincipal(type="api_key", id=ID),
-    "access": iam.AccessOperation(operation="compute:instances:read", by=(iam.Grant(policy_id=ID),)),
-}
-"""The records of screens with models."""
 # What a person puts in, in the command that is shown before anything was.
 PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
 
 
-class AnyRecord(dict[str, object]):
-    """A record of any screen: its members also as attributes, as those of models."""
-
-    def __getattr__(self, name: str) -> object:
-        first, *others = name.split("_")
-        try:
-            return self["".join((first, *map(str.capitalize, others)))]
-        except KeyError:
-            raise AttributeError(name) from None
+POLICY_DRAFT = editor.Draft(
+    policy_id=ID,
+    name="ops",
+    can_save=True,
+    is_saving=False,
+    invalid_reason="",
+    problem_line=0,
+    problems=0,
+    counterexamples=0,
+    is_checked=True,
+)
 
 
 def command_of(action: actions.Action) -> str:
     draft = TagDraft({"env": "prod", "team": "core"}, 1)
     screen = "activity" if action.id == "app.activity" else action.scope
-    record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in screen else RECORD
     tenants = {"tenant": ID, "tenant_before": ID, "creatable": (ID,)}
     context = actions.ActionContext(
         screen=screen,
         subject=ID,
-        record=MODELS.get(action.scope, AnyRecord(record)),
+        record=POLICY_DRAFT if screen == editor.EDITOR else RECORDS.get(screen, TENANT),
         context_name="local",
         draft=draft,
         **tenants,

@@ -116,7 +116,7 @@ async def _screens(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
 async def _opened_policies(ui: Ui) -> set[str]:
     with run_files() as files:
         await ui.pilot.press("2")
-        while ui.screen.NAME != "policies" or ui.screen.rows.state != "fresh":  # noqa: ASYNC110
+        while ui.screen.NAME != "policies" or ui.screen.record_list.state != "fresh":  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await asyncio.sleep(FRAME_SECONDS)
     return files

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from client.api import account, default_tags, platform, quotas, tenants
 from client.api import keys as key_calls
@@ -17,8 +18,10 @@ from client.models.account import ApiKey, Me, NewKey, RotatedKey
 from client.models.analysis import AuthorCheck, ChangePreview, CoverageMap, ErrorDetails, Simulation
 from client.models.base import instant_text
 from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
+from client.models.iam import Access, AllowedPrincipals
 from client.models.quotas import QuotaRequest
 from client.models.tenants import Operation, Tenant
+from client.operations import is_final
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
@@ -102,7 +105,32 @@ CHANGE_PREVIEW: dict[str, Any] = {
     ],
     "refused": {"status": 403, "code": "C", "message": "m"},
 }
+GRANT: dict[str, Any] = {
+    **{"kind": "policy", "ruleIndex": 0, "ruleName": "a", "policyId": "p", "policyName": "n", "targets": ["*"]},
+    **{"paths": [{"type": "group", "id": "g", "name": "ops"}], "targetsTotal": 1, "constraintsTotal": 1},
+    "constraints": [{"operator": "equals", "key": "frn:region", "values": ["se-sto-1"], "valuesTotal": 1}],
+}
+DENIAL = {**GRANT, "ruleIndex": 1}
+ACCESS: dict[str, Any] = {
+    "principal": {"type": "api_key", "id": "k", "name": "ci", "works": True},
+    "limits": [{"kind": "role", "detail": "owner"}],
+    "policies": [{"policyId": "p", "policyName": "n", "version": 1, "paths": [{"type": "direct"}], "pathsTotal": 1}],
+    "operations": [
+        {
+            **{"operation": operation, "access": "conditional", "byTotal": 2, "deniedByTotal": 1},
+            **{"by": [GRANT, {"kind": "scope", "scope": "a:b"}], "deniedBy": [DENIAL]},
+        }
+        for operation in ("a:b:c", "a:b:d")
+    ],
+}
+ALLOWED = {"type": "user", "id": "u", "name": "A", "access": "allowed", "by": [GRANT], "deniedBy": []}
+ALLOWED_PRINCIPALS = {
+    **{"principals": [ALLOWED], "total": 1, "conditional": [ALLOWED, {**ALLOWED, "by": [{**GRANT, "paths": []}]}]},
+    **{"conditionalTotal": 2, "examined": 9},
+}
 RECORDS = [
+    (Access, ACCESS),
+    (AllowedPrincipals, ALLOWED_PRINCIPALS),
     (Tenant, TENANT),
     (Operation, OPERATION),
     (ApiKey, KEY),
@@ -122,17 +150,40 @@ def test_a_record_goes_back_to_the_wire_as_it_came(model: Any, record: dict[str,
     assert model.model_validate({**record, "fromTheFuture": {"x": 1}}).wire() == record
 
 
+def test_a_grant_of_many_operations_is_one_object_in_the_model_and_on_the_wire() -> None:
+    names = [f"a:b:o{number}" for number in range(50)]
+    access = Access.model_validate(
+        json.loads(json.dumps({**ACCESS, "operations": [{**ACCESS["operations"][0], "operation": n} for n in names]}))
+    )
+    rows = access.operations
+    assert len({id(grant) for row in rows for grant in (*row.by, *row.denied_by)}) == 3
+    assert len({id(grant) for row in rows for grant in (*row.wire()["by"], *row.wire()["deniedBy"])}) == 3
+    assert rows[0].wire() == {**ACCESS["operations"][0], "operation": names[0]}
+    other = rows[0].model_copy(update={"by": ()})
+    assert (other.wire()["by"], other.wire()["deniedBy"]) == ([], [DENIAL])
+
+
+@pytest.mark.parametrize("grants", [7, "all", [7], [{"kind": []}], [{"policyId": "p", "paths": 7}]])
+def test_a_grant_that_does_not_match_the_api_is_refused_with_its_member(grants: object) -> None:
+    rows = [{"operation": "a:b:c", "by": grants}]
+    with pytest.raises(ValidationError) as caught:
+        Access.model_validate({**ACCESS, "operations": rows})
+    assert caught.value.errors()[0]["loc"][:3] == ("operations", 0, "by")
+
+
 def test_a_status_of_the_future_is_kept_as_sent() -> None:
     assert Tenant.model_validate({**TENANT, "status": "hibernating"}).status == "hibernating"
     assert ApiKey.model_validate({**KEY, "status": "suspended"}).status == "suspended"
-    operation = Operation.model_validate({**OPERATION, "status": "pausing"})
-    assert (operation.status, operation.open) == ("pausing", True)
-    assert not Operation.model_validate({**OPERATION, "status": "failed"}).open
+    assert Operation.model_validate({**OPERATION, "status": "pausing"}).status == "pausing"
+    assert not is_final({**OPERATION, "status": "pausing"})
+    assert is_final({**OPERATION, "status": "failed"})
 
 
 def test_members_of_details_that_do_not_match_the_api_are_left_out() -> None:
     details = ErrorDetails.read({"answer": "beyond", "counterexamples": [EXAMPLE], "fromTheFuture": 1})
     assert [example.wire() for example in details.counterexamples] == [EXAMPLE]
+    outdated = ErrorDetails.read({"expected": 1, "current": 5, "changed": ["name"], "resource": TENANT})
+    assert (outdated.current, outdated.changed) == (5, ("name",))
     for other in (None, {}, {"counterexamples": "none"}, {"problems": [{"line": "first"}]}):
         assert ErrorDetails.read(other) == ErrorDetails()
     wrong_example = {**EXAMPLE, "facts": None}

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import delete, select, update
 
+from client.models.analysis import ErrorDetails
 from service.db.engine import Database
 from service.db.tables import audit_log, memberships, users
 from tests.homes import Answer
@@ -139,7 +140,7 @@ def id_of(email: str) -> Any:
 def test_the_last_owner_with_other_members_stays(platform: Running, platform_database: Database) -> None:
     refused = delete_account(platform, OWNER)
     assert code(refused) == (409, "LAST_OWNER")
-    assert [one["name"] for one in details(refused)["organizations"]] == ["Aurora Labs"]
+    assert [one.name for one in ErrorDetails.read(details(refused)).organizations] == ["Aurora Labs"]
     assert platform.get("/api/v1/me", as_=OWNER).status == 200
     execute(platform_database, update(memberships).where(memberships.c.user_id == id_of(ADMIN)).values(role="owner"))
     assert delete_account(platform, OWNER).status == 200

@@ -20,7 +20,14 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.models.account import GrantableScope
-from client.models.analysis import AuthorCheck, DocumentProblem, PrincipalEffect, Simulation, TargetCoverage
+from client.models.analysis import (
+    AuthorCheck,
+    DocumentProblem,
+    NamedResource,
+    PrincipalEffect,
+    Simulation,
+    TargetCoverage,
+)
 from client.models.base import Person
 from client.models.default_tags import ApplyOperation, ApplyProgress, ApplyRun, Counts
 from client.models.iam import Policy
@@ -268,7 +275,7 @@ class Hostile(KeyQueueApp):
                 Listing(text, tags(text), ""),
                 TagConflict(text, tags(text), tags(text)),
                 TagForm(safe(text, 60), (text, text), TagDraft({}, 1).problem_of, count="1/10"),
-                LastOwner([{"name": text, "id": text}]),
+                LastOwner([NamedResource(id=text, name=text)]),
                 Difference(text, text, f"{text} ", coverage(text)),
             ):
                 yield lambda dialog=dialog: self.over(dialog)

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from client.connection import resolve
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from tests.homes import Home
 from tui.launch import Launch
 from tui.shell.app import FrostApp
@@ -89,7 +89,7 @@ class Ui:
     def under_cursor(self) -> str:
         """The name of the selected record."""
         record = self.screen.record
-        return str(record_of(record).get(self.screen.KIND.name_key, "")) if record is not None else ""
+        return str(json_of(record).get(self.screen.KIND.name_key, "")) if record is not None else ""
 
     @property
     def screen(self) -> ListScreen:

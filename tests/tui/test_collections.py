@@ -59,7 +59,7 @@ class Slow(Tasks):
         return rows
 
     def names(self, tenant: str = ONE) -> list[str]:
-        return [str(row["id"]) for row in self.lists.rows("groups", tenant).records]
+        return [str(row["id"]) for row in self.lists.get("groups", tenant).records]
 
     async def settle(self, *ids: str) -> None:
         """Deliver pages until the list of the first tenant has these records."""

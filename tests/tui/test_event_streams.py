@@ -21,7 +21,7 @@ from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tests.tui.tasks import Tasks
 from tui.state.event_stream import EventStreams
-from tui.state.refresh import PROGRESS, TENANT, Change, ReadAgain, Refresh, lists_of
+from tui.state.refresh import PROGRESS, TENANT, ReadAgain, Refresh, Update, lists_of
 
 DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
 
@@ -212,7 +212,7 @@ async def test_a_reader_receives_signals_about_its_type_only() -> None:
 
 
 async def test_a_signal_requests_only_the_lists_of_its_type() -> None:
-    sources, changed, loads = Sources(), list[Change](), list[None]()
+    sources, changed, loads = Sources(), list[Update](), list[None]()
 
     async def load() -> None:
         loads.append(None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import VIEWER
 from tests.homes import Home
@@ -33,7 +33,7 @@ async def test_rules_and_orphaned_policies_are_shown_and_columns_filtered(ui: Ui
         ui.screen.set_filter(line)
         cell = next(one for one in view.columns if one.key == column)
         assert 0 < len(view) < view.total, line
-        assert all(words in cell.text(record_of(policy)) for policy in view), line
+        assert all(words in cell.text(json_of(policy)) for policy in view), line
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from tests.tui.screens import SMALL, Ui
 from tui.shell import routes
 from tui.widgets.dialog import Dialog
@@ -28,7 +28,7 @@ async def test_a_question_names_its_effect_and_enter_does_nothing(ui: Ui) -> Non
     for name, key, words in QUESTIONS.values():
         await open_screen(ui, name)
         screen = ui.app.frame.current
-        record, count = str(record_of(screen.record).get(screen.KIND.name_key, "")), len(screen.records())
+        record, count = str(json_of(screen.record).get(screen.KIND.name_key, "")), len(screen.records())
         await ui.press(key)
         await ui.until(lambda: isinstance(ui.app.screen, Dialog), "the question")
         question = ui.app.screen
@@ -47,15 +47,15 @@ async def test_a_switch_drops_the_rows_of_the_former_tenant(ui: Ui) -> None:
     before = {}
     for name in ("policies", "groups", "quotas", "default-tags", "activity"):
         await open_screen(ui, name)
-        before[name] = [record_of(row) for row in ui.screen.records()]
+        before[name] = [json_of(row) for row in ui.screen.records()]
     await ui.switch("Data Lake")
     for name, rows in before.items():
         await ui.app.frame.navigate(name, "")
         screen = ui.app.frame.current
         assert screen.tenant_id == ui.app.workspace.tenant_id
-        assert [record_of(row) for row in screen.records()] != rows, name
+        assert [json_of(row) for row in screen.records()] != rows, name
         if name in ("policies", "groups", "activity"):
-            assert not {row["id"] for row in rows} & {row["id"] for row in map(record_of, screen.records())}, name
+            assert not {row["id"] for row in rows} & {row["id"] for row in map(json_of, screen.records())}, name
     await ui.switch("Web Shop")
 
 

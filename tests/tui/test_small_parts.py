@@ -20,6 +20,7 @@ from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
 from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
 from tests.terminal import screens
+from tui.iam.changes import stale_text
 from tui.iam.commands import first_policy
 from tui.iam.policies import compared_versions
 from tui.launch import Launch, parse
@@ -333,6 +334,25 @@ def test_versions_are_compared() -> None:
     older, newer = compared_versions(versions(3, 2, 1), versions(3, 2, 1)[2])
     assert (older.version, newer.version) == (1, 3)
     assert compared_versions(versions(1), versions(1)[0])[0] is None
+
+
+def outdated(**details: Any) -> FrostError:
+    return FrostError("stale", code="STALE_VERSION", details={"expected": 1, "current": 3, **details})
+
+
+def test_a_concurrent_change_is_described_with_its_members_author_and_time() -> None:
+    group = {"id": "g", "name": "on call", "updatedAt": "2026-01-02T03:04:05Z"}
+    text = "Version 3 was saved at 2026-01-02 03:04Z and changed description."
+    assert stale_text(outdated(changed=["description"], resource=group)) == text
+    older, newest = (
+        {"version": version, "changedBy": "u", "changedByName": author, "changedAt": f"2026-01-02T03:0{version}:05Z"}
+        for version, author in ((2, "Astrid"), (3, "Jonas"))
+    )
+    changes = {"changed": ["document", "name"], "versions": [older, newest]}
+    text = "Version 3 was saved by Jonas at 2026-01-02 03:03Z and changed"
+    assert stale_text(outdated(**changes)) == f"{text} document, name."
+    assert stale_text(outdated(**changes), {"name": "a"}, {"name": "b", "document": {}}) == f"{text} name."
+    assert stale_text(FrostError("stale", code="STALE_VERSION")) == "Version ? was saved and changed it."
 
 
 def test_an_exchange_is_a_line_of_a_file_that_only_the_user_can_read(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
-from tui.widgets.policy_text import Fact, names
+from tui.widgets.policy_text import Fact, record_names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -139,12 +139,12 @@ class ApiKeys(key_create.KeyForms):
 
     def empty(self) -> str:
         homeless = not self.workspace.tenant_id and self.workspace.me is not None
-        if homeless and self.rows.known and not self.unavailable_reason():
+        if homeless and self.record_list.known and not self.unavailable_reason():
             return "You have no API key. A key belongs to a tenant, and none is selected."
         return super().empty()
 
     def freshness_text(self) -> str:
-        failed = self.rows.state == "failed"  # there is no room for both
+        failed = self.record_list.state == "failed"  # there is no room for both
         scale = f"bars span {self._scale.axis.label}" if self.records() and not failed else ""
         return " · ".join(part for part in (scale, super().freshness_text()) if part)
 
@@ -176,8 +176,11 @@ class ApiKeys(key_create.KeyForms):
             *about,
             ("", facts),
             ("Scopes", [_scope(scope, known.get(scope), bool(known)) for scope in record.scopes]),
-            ("In groups", names(groups.records, "name", groups.known, "none")),
-            ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
+            ("In groups", record_names(groups.records, lambda group: group.name, groups.known, "none")),
+            (
+                "Directly attached policies",
+                record_names(policies.records, lambda policy: policy.name, policies.known, "none"),
+            ),
             ("ID", [("", record.id)]),
         ]
 

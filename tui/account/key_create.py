@@ -24,7 +24,7 @@ from tui.shell import clipboard
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged
+from tui.state.refresh import ListChanged, Update
 from tui.widgets.dialog import Dialog, Result, hint
 from tui.widgets.lines import Secret, Unsaid
 
@@ -121,9 +121,9 @@ class KeyForms(RemoteListScreen["ApiKey"]):
 
     _form: KeyForm[Any] | None = None
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged("grantable") and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     async def fill(self, form: KeyForm[Result], tenant_id: str) -> Result | None:
@@ -276,10 +276,10 @@ def scopes_of(screen: KeyForms, tenant_id: str) -> "Callable[[], tuple[Sequence[
     """Return a function for the loaded scopes of a tenant and the reason if there are none."""
 
     def scopes() -> "tuple[Sequence[GrantableScope], str]":
-        rows: RecordList[GrantableScope] = screen.workspace.collections.rows("grantable", tenant_id)
-        if rows.state == "failed" and rows.error is not None:
-            return rows.records, rows.error.message
-        return rows.records, "No scopes are available." if rows.known else "Loading …"
+        grantable: RecordList[GrantableScope] = screen.workspace.collections.get("grantable", tenant_id)
+        if grantable.state == "failed" and grantable.error is not None:
+            return grantable.records, grantable.error.message
+        return grantable.records, "No scopes are available." if grantable.known else "Loading …"
 
     return scopes
 

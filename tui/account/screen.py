@@ -1,8 +1,8 @@
 """The account screens: user, credential, organizations, deletion of the account, and the user's sessions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -26,14 +26,15 @@ from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, SignInRequired
 from tui.state import contexts
 from tui.state.context_state import MAY_CREATE, credential_words
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint
-from tui.widgets.policy_text import names
+from tui.widgets.policy_text import record_names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
     from client.models.account import Organization, Session
+    from client.models.analysis import NamedResource
     from tui.state.preferences import TenantRecord
 
 NAMED = 8
@@ -45,7 +46,7 @@ class LastOwner(Dialog[None]):
 
     DEFAULT_CSS = "LastOwner > .dialog { width: 72; } LastOwner .last--names { margin: 1 0; }"
 
-    def __init__(self, organizations: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, organizations: "Sequence[NamedResource]") -> None:
         super().__init__()
         self.organizations = organizations
 
@@ -55,7 +56,7 @@ class LastOwner(Dialog[None]):
     def content(self) -> ComposeResult:
         yield Static("You are the last owner of these organizations, which have other members:", markup=False)
         lines = [
-            cut(f"· {safe(organization.get('name'))}  {safe(organization.get('id'))}", 66)
+            cut(f"· {safe(organization.name)}  {safe(organization.id)}", 66)
             for organization in self.organizations[:NAMED]
         ]
         if len(self.organizations) > NAMED:
@@ -142,8 +143,8 @@ class Account(ListScreen["Organization"]):
             return "not refreshed, r to retry"
         return "" if self.workspace.me or state == "refused" else "refreshing"
 
-    def changed(self, change: Change) -> None:
-        if change in (Topic.IDENTITY, Topic.CONTEXT, Topic.TENANTS):
+    def changed(self, update: Update) -> None:
+        if update in (Topic.IDENTITY, Topic.CONTEXT, Topic.TENANTS):
             self.show()
             self.show_detail()
 
@@ -177,12 +178,12 @@ class Account(ListScreen["Organization"]):
         return [*facts, ("ID", me.id)]
 
     def detail(self, record: "Organization") -> tuple[str, Sequence[Section]]:
-        tenants = self._tenants(record.id)
+        tenants, known = self._tenants(record.id), self.workspace.tenants_state == "fresh"
         return record.name, [
             ("", [("Your role", record.role), (" ", _role_text(record.role)), ("Slug", record.slug)]),
             (
                 counted(len(tenants), "tenant", "tenants"),
-                names(tenants, "displayName", self.workspace.tenants_state == "fresh", "no tenants with access"),
+                record_names(tenants, lambda tenant: tenant.display_name or tenant.id, known, "no tenants with access"),
             ),
             ("ID", [("", record.id)]),
         ]
@@ -217,7 +218,9 @@ class Account(ListScreen["Organization"]):
         except FrostError as error:
             if error.code != "LAST_OWNER":
                 raise
-            await self.app.push_screen_wait(LastOwner((error.details or {}).get("organizations") or ()))
+            from client.models.analysis import ErrorDetails
+
+            await self.app.push_screen_wait(LastOwner(ErrorDetails.read(error.details).organizations))
             return
         message = f"The account {email} was deleted; support can restore it until {until}"
         self.app.notify(message, severity="warning", timeout=30, markup=False)
@@ -275,7 +278,7 @@ class Sessions(RemoteListScreen["Session"]):
     # Actions
 
     async def do_end_all(self) -> None:
-        sessions = self.rows.records
+        sessions = self.record_list.records
         others = counted(sum(not session.current for session in sessions), "other device", "other devices")
         facts = [
             ("Person", self.workspace.who),

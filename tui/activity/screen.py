@@ -13,7 +13,7 @@ from textual.binding import BindingType
 
 from client import times
 from client.tables.activity import ACTIVITY, MACHINES, target_text, value_text, who_text
-from client.tables.columns import Column, Record, exact, kind_and_id, parse_time, record_of
+from client.tables.columns import Column, Record, exact, json_of, kind_and_id, parse_time
 from client.tables.default_tags import difference
 from tui.shell import keymap
 from tui.shell.action import (
@@ -25,7 +25,7 @@ from tui.shell.action import (
 )
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence
 from tui.shell.routes import Navigate, Subject
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
 
@@ -175,8 +175,8 @@ class Entries(RemoteListScreen["Entry"]):
         return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
 
     def empty(self) -> str:
-        error = self.rows.error
-        refused = self.rows.state == "failed" and error is not None and error.code == "PERMISSION_DENIED"
+        error = self.record_list.error
+        refused = self.record_list.state == "failed" and error is not None and error.code == "PERMISSION_DENIED"
         return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.unavailable_reason() else super().empty()
 
     def columns(self) -> Sequence[Column]:
@@ -203,7 +203,7 @@ class Entries(RemoteListScreen["Entry"]):
 
     def freshness_text(self) -> str:
         text, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
-        if self.rows.cut and key and self.rows.state == "fresh":
+        if self.record_list.cut and key and self.record_list.state == "fresh":
             text = f"{text}, {key} loads more"
         newer = f"{self._above:,} newer ↑" if self._above else ""
         return " · ".join(part for part in (newer, text) if part)
@@ -230,17 +230,17 @@ class Entries(RemoteListScreen["Entry"]):
     def detail(self, record: "Entry") -> tuple[str, Sequence[Section]]:
         return of_entry(record, times.now())
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change in (Topic.TENANTS, Topic.IDENTITY) and self.display:  # the role may be known now
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update in (Topic.TENANTS, Topic.IDENTITY) and self.display:  # the role may be known now
             self.show()
 
     @on(RecordTable.Highlighted)
     def _at_the_end(self) -> None:
         """Load older entries when the cursor is on the oldest one."""
-        view = self.table.view
+        view, entries = self.table.view, self.record_list
         self._arranged()
-        if self.rows.cut and self.rows.state == "fresh" and not view.filter and self.table.cursor == len(view) - 1:
+        if entries.cut and entries.state == "fresh" and not view.filter and self.table.cursor == len(view) - 1:
             self.do_older()
 
     # Actions
@@ -279,17 +279,17 @@ class Entries(RemoteListScreen["Entry"]):
         if not key:  # the quotas as a whole, or a request whose type is unknown
             return NO_LONGER_THERE if record.target_kind == "quota_request" else ""
         name, member = LISTS[screen]
-        rows = await workspace.collections.anew(name, self.tenant_id)
-        if rows.state != "fresh":
-            return rows.error.message if rows.error is not None else "lookup failed; try again"
-        records = map(record_of, rows.records)
+        listed = await workspace.collections.anew(name, self.tenant_id)
+        if listed.state != "fresh":
+            return listed.error.message if listed.error is not None else "lookup failed; try again"
+        records = map(json_of, listed.records)
         keys = (str(record.get(member)) if member else ":".join(kind_and_id(record)) for record in records)
         if key in keys:
             return ""
         return NOT_YOURS.get(screen, NO_LONGER_THERE)
 
     def do_older(self) -> None:
-        if not self.rows.cut:
+        if not self.record_list.cut:
             self.app.notify("No more entries", markup=False)
             return
         self.workspace.collections.further(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")

@@ -15,7 +15,7 @@ from tui.shell.routes import UndoCleared
 from tui.state import contexts
 from tui.state.context_state import credential_words
 from tui.state.contexts import ContextSummary
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form, show_until_saved
@@ -56,8 +56,8 @@ class Contexts(ListScreen[ContextSummary]):
     def records(self) -> Sequence[ContextSummary]:
         return contexts.summaries(self.workspace.connection)
 
-    def changed(self, change: Change) -> None:
-        if change in (Topic.CONTEXT, Topic.CONTEXTS, Topic.IDENTITY):
+    def changed(self, update: Update) -> None:
+        if update in (Topic.CONTEXT, Topic.CONTEXTS, Topic.IDENTITY):
             self.show()
 
     def detail(self, record: ContextSummary) -> tuple[str, Sequence[Section]]:

@@ -29,7 +29,7 @@ from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.state.jobs import RUNS
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -67,14 +67,14 @@ class ApplyPreview(ChildListScreen[TypeRow]):
     @property
     def result(self) -> "ApplyResult | None":
         """Result of the preview, in the form of an apply result; None if it is not loaded."""
-        rows: RecordList[Any] = self.rows
-        return next(iter(rows.records), None) if not self.unavailable_reason() else None
+        record_list: RecordList[Any] = self.record_list
+        return next(iter(record_list.records), None) if not self.unavailable_reason() else None
 
     def records(self) -> Sequence[TypeRow]:
         return preview_rows(self.result) if self.result is not None else ()
 
     def freshness_text(self) -> str:
-        return "counting" if self.rows.state == "reading" else super().freshness_text()
+        return "counting" if self.record_list.state == "reading" else super().freshness_text()
 
     def empty(self) -> str:
         text = super().empty()
@@ -272,10 +272,10 @@ class Untouched(ChildListScreen[UntouchedRow]):
         return str(json.loads(self.subject.id)["preview"])
 
     @property
-    def rows(self) -> RecordList[Any]:
+    def record_list(self) -> RecordList[Any]:
         if (preview := self.previewed) is not None:
-            return self.workspace.collections.rows("apply preview", self.tenant_id, preview)
-        return super().rows
+            return self.workspace.collections.get("apply preview", self.tenant_id, preview)
+        return super().record_list
 
     @property
     def operation(self) -> "ApplyOperation | None":
@@ -285,13 +285,13 @@ class Untouched(ChildListScreen[UntouchedRow]):
         live_run = self.workspace.applies.of(self.tenant_id)
         if live_run is not None and self.subject is not None and live_run.id == self.subject.id:
             return live_run.operation
-        return next(iter(self.rows.records), None)
+        return next(iter(self.record_list.records), None)
 
     @property
     def result(self) -> "ApplyResult | None":
         """The result of the run or preview; None if it is not loaded, and for a run without a result."""
         if self.previewed is not None and not self.unavailable_reason():
-            return next(iter(self.rows.records), None)
+            return next(iter(self.record_list.records), None)
         return self.operation.result if self.operation is not None else None
 
     def records(self) -> Sequence[UntouchedRow]:
@@ -318,9 +318,9 @@ class Untouched(ChildListScreen[UntouchedRow]):
         if self.operation is None and self.previewed is None:
             super().read(quiet=quiet)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change is Topic.APPLIES:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update is Topic.APPLIES:
             self.show()
 
     def detail(self, record: UntouchedRow) -> tuple[str, Sequence[Section]]:

@@ -33,7 +33,7 @@ from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.state.jobs import RUNS
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged, Topic
+from tui.state.refresh import ListChanged, Topic, Update
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.picker import Entry, Menu
@@ -195,7 +195,7 @@ class Apply(ChildListScreen[TypeRow]):
 
     @property
     def runs(self) -> "RecordList[ApplyRun]":
-        return self.workspace.collections.rows(RUNS, self.tenant_id)
+        return self.workspace.collections.get(RUNS, self.tenant_id)
 
     @property
     def run_id(self) -> str:
@@ -207,8 +207,8 @@ class Apply(ChildListScreen[TypeRow]):
         return self.runs.records[0].run_id if self.runs.records else ""
 
     @property
-    def rows(self) -> RecordList[Any]:
-        return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.run_id)
+    def record_list(self) -> RecordList[Any]:
+        return self.workspace.collections.get(self.LIST_NAME, self.tenant_id, self.run_id)
 
     @property
     def operation(self) -> "ApplyOperation | None":
@@ -216,7 +216,7 @@ class Apply(ChildListScreen[TypeRow]):
         live_run = self.workspace.applies.of(self.tenant_id)
         if live_run is not None and live_run.id == self.run_id:
             return live_run.operation
-        return self.rows.records[0] if self.rows.records else None
+        return self.record_list.records[0] if self.record_list.records else None
 
     def records(self) -> Sequence[TypeRow]:
         operation = self.operation
@@ -244,11 +244,11 @@ class Apply(ChildListScreen[TypeRow]):
             collections.read(self.LIST_NAME, self.tenant_id, self.run_id, quiet=quiet)
         self._say()
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged(RUNS) and self.display:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged(RUNS) and self.display:
             self.read(quiet=True)
-        if change in (Topic.APPLIES, ListChanged(RUNS), Topic.LINK):
+        if update in (Topic.APPLIES, ListChanged(RUNS), Topic.LINK):
             self.show()
 
     def show(self) -> None:

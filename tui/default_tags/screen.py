@@ -18,7 +18,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged
+from tui.state.refresh import ListChanged, Update
 from tui.state.tag_draft import MARKS, StoredTags, TagDraft, TagRow
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -100,8 +100,8 @@ class DefaultTags(RemoteListScreen[TagRow]):
     @property
     def stored(self) -> StoredTags | None:
         """The stored set; None until it is loaded."""
-        rows: RecordList[Any] = self.rows
-        return next(iter(rows.records), None)
+        record_list: RecordList[Any] = self.record_list
+        return next(iter(record_list.records), None)
 
     def tones(self) -> Tones:
         return TONES
@@ -131,9 +131,9 @@ class DefaultTags(RemoteListScreen[TagRow]):
     def related_key(self, name: str, record: TagRow) -> str:
         return ""
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if isinstance(change, ListChanged) and change.name in (self.LIST_NAME, *self.RELATED):
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if isinstance(update, ListChanged) and update.name in (self.LIST_NAME, *self.RELATED):
             self.show()
 
     def _update_draft(self) -> None:
@@ -202,8 +202,8 @@ class DefaultTags(RemoteListScreen[TagRow]):
 
     def _lacking(self, key: str) -> list[tuple[str, str]]:
         """Return how many resources lack the key, by type, from the last preview."""
-        rows = self.workspace.collections.rows("apply preview", self.tenant_id, preview_of(self.draft))
-        preview: ApplyResult | None = next(iter(rows.records), None)
+        previews = self.workspace.collections.get("apply preview", self.tenant_id, preview_of(self.draft))
+        preview: ApplyResult | None = next(iter(previews.records), None)
         if preview is None:
             return [("", f"{self.frame.keys.label('default-tags.preview')} to count affected resources")]
         numbers = [(kind, lacking[key]) for kind, lacking in preview.affected.items() if lacking.get(key)]

@@ -135,7 +135,7 @@ async def confirm_difference(
 
 def _is_outdated(screen: "RemoteListScreen[Any]", draft: TagDraft) -> bool:
     """Return whether a version newer than the base of the draft is loaded."""
-    stored: StoredTags | None = next(iter(screen.rows.records), None)
+    stored: StoredTags | None = next(iter(screen.record_list.records), None)
     return stored is not None and (stored.version or 0) > (draft.version or 0)
 
 

@@ -51,11 +51,11 @@ class Catalogue(RemoteListScreen["CatalogueOperation"]):
 
     def refresh_on_open(self) -> None:
         self.show()
-        if self.rows.state in ("unread", "failed"):
+        if self.record_list.state in ("unread", "failed"):
             self.read()
 
     def read_again(self, only: str = "") -> None:
-        if not only and self.rows.state in ("unread", "failed"):
+        if not only and self.record_list.state in ("unread", "failed"):
             self.read(quiet=True)
 
     def detail(self, record: "CatalogueOperation") -> tuple[str, Sequence[Section]]:

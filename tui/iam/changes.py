@@ -7,7 +7,7 @@ from client.api import groups, policies
 from client.errors import FrostError
 from client.tables.columns import Record, time_text
 from client.texts.effects import counted
-from tui.iam.effects import Change, EffectConfirm, effect
+from tui.iam.effects import EffectConfirm, ProposedChange, effect
 from tui.iam.pickers import pick_members
 from tui.shell.remote_list_screen import each
 from tui.shell.routes import UndoAvailable, UndoCleared
@@ -26,7 +26,7 @@ async def confirm_effect(
     screen: "RemoteListScreen[Any]",
     question: str,
     facts: list[tuple[str, str]],
-    changes: Sequence[Change],
+    changes: Sequence[ProposedChange],
     *,
     yes: str,
     destructive: bool = False,
@@ -90,16 +90,19 @@ MEMBERS = ("name", "description", "document")
 
 def stale_text(error: FrostError, before: Record | None = None, newer: Record | None = None) -> str:
     """Describe a concurrent change: fields and, if known, author and time."""
-    details = error.details or {}
-    newest = (details.get("versions") or [{}])[0]
-    changed = details.get("changed") or newest.get("changed") or ()
+    from client.models.analysis import ErrorDetails
+
+    details = ErrorDetails.read(error.details)
+    changed: Sequence[str] = details.changed
     if before is not None and newer is not None:
         changed = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
-    members = ", ".join(map(str, changed)) or "it"
-    who = f" by {newest['changedByName']}" if newest.get("changedByName") else ""
-    when = newest.get("changedAt") or (details.get("resource") or {}).get("updatedAt")
+    members = ", ".join(changed) or "it"
+    who, when = "", details.resource.updated_at if details.resource is not None else None
+    if details.versions:
+        newest = details.versions[-1]
+        who, when = f" by {newest.changed_by_name}" if newest.changed_by_name else "", newest.changed_at
     at = f" at {time_text(when)}" if when else ""
-    return f"Version {details.get('current', '?')} was saved{who}{at} and changed {members}."
+    return f"Version {details.current or '?'} was saved{who}{at} and changed {members}."
 
 
 # --- groups and policies ---------------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ async def delete(
     record: T,
     noun: str,
     facts: list[tuple[str, str]],
-    change: Change,
+    change: ProposedChange,
     request: Callable[[str, int], Awaitable[Any]],
 ) -> None:
     """Confirm the effect and delete a group or policy. `request` deletes an id and version."""
@@ -262,7 +265,7 @@ async def _change_attachments(
 MAX_NAMES = 3
 
 
-def _for_principals(change: Change, principals: "Sequence[PrincipalRef]") -> list[Change]:
+def _for_principals(change: ProposedChange, principals: "Sequence[PrincipalRef]") -> list[ProposedChange]:
     """Return a change of a group or policy for each member or attachee."""
     return [{**change, "principalType": principal.type, "principalId": principal.id} for principal in principals]
 

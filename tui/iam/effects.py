@@ -27,11 +27,11 @@ from tui.widgets.record_table import RecordTable
 if TYPE_CHECKING:
     from tui.state.context_state import Requests
 
-Change = Mapping[str, str]
+ProposedChange = Mapping[str, str]
 """A change as in `iam/preview`: `change` and the ids of its resources."""
 
 
-async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Change]) -> Effect:
+async def effect(requests: "Requests", tenant_id: str, changes: Sequence[ProposedChange]) -> Effect:
     """Return the effect of several changes together. Errors become part of the result: the user must confirm anyway."""
     principals: dict[tuple[str, str], PrincipalEffect] = {}
     refused = ""

@@ -13,7 +13,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import kind_text, principal_text, row_names, type_text
+from tui.widgets.policy_text import kind_text, principal_text, record_names, type_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ class Groups(RemoteListScreen["Group"]):
             *sections,
             (
                 f"Members  {record.member_count:,}",
-                row_names(members.records, lambda member: principal_text(member.principal), members.known, "none"),
+                record_names(members.records, lambda member: principal_text(member.principal), members.known, "none"),
             ),
             (
                 f"Policies  {record.policy_count:,}",
-                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
+                record_names(policies.records, lambda policy: policy.name, policies.known, "none"),
             ),
             ("", [("Created", time_text(record.created_at)), ("Updated", time_text(record.updated_at))]),
             ("ID", [("", record.id)]),
@@ -187,10 +187,10 @@ class Members(ChildListScreen["Member"]):
         facts = [("Type", type_text(record.member_type)), ("State", self.state_of(record.key) or "—")]
         return record.member_name or record.member_id, [
             ("", [*facts, ("Added", time_text(record.added_at))]),
-            ("In groups", row_names(groups.records, lambda group: group.name, groups.known, "none")),
+            ("In groups", record_names(groups.records, lambda group: group.name, groups.known, "none")),
             (
                 "Directly attached policies",
-                row_names(policies.records, lambda policy: policy.name, policies.known, "none"),
+                record_names(policies.records, lambda policy: policy.name, policies.known, "none"),
             ),
             ("ID", [("", record.member_id)]),
         ]
@@ -201,7 +201,7 @@ class Members(ChildListScreen["Member"]):
     def group(self) -> "Group | Subject":
         """The open group; only id and name if the list of groups is not loaded."""
         assert self.subject is not None
-        groups: RecordList[Group] = self.workspace.collections.rows("groups", self.tenant_id)
+        groups: RecordList[Group] = self.workspace.collections.get("groups", self.tenant_id)
         return next((group for group in groups.records if group.id == self.subject.id), self.subject)
 
     def do_access(self, argument: str = "") -> None:

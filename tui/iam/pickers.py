@@ -38,8 +38,8 @@ _TONES: Tones = {
 
 async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: str) -> "Sequence[Principal] | None":
     """Pick keys and identities that are not in the group."""
-    principals: RecordList[Principal] = _rows(screen, "principals")
-    members: RecordList[Member] = _rows(screen, "members", group_id)
+    principals: RecordList[Principal] = _get(screen, "principals")
+    members: RecordList[Member] = _get(screen, "members", group_id)
     return await screen.pick(
         Picker(
             title,
@@ -55,9 +55,9 @@ async def pick_members(screen: "RemoteListScreen[Any]", title: str, group_id: st
 
 async def pick_attachees(screen: "RemoteListScreen[Any]", policy: "Policy | Subject") -> "Sequence[Principal] | None":
     """Pick groups, keys and identities that the policy is not attached to."""
-    groups: RecordList[Group] = _rows(screen, "groups")
-    principals: RecordList[Principal] = _rows(screen, "principals")
-    attached: RecordList[Attachment] = _rows(screen, "attachments", policy.id)
+    groups: RecordList[Group] = _get(screen, "groups")
+    principals: RecordList[Principal] = _get(screen, "principals")
+    attached: RecordList[Attachment] = _get(screen, "attachments", policy.id)
 
     def records() -> "Sequence[Principal]":
         return _without([*map(_as_attachee, groups.records), *principals.records], attached)
@@ -79,8 +79,8 @@ async def pick_policies(
     screen: "RemoteListScreen[Any]", title: str, group_id: str, *, attached: bool
 ) -> "Sequence[Policy] | None":
     """Pick one policy that is attached to a group or, with `attached=False`, is not."""
-    every: RecordList[Policy] = _rows(screen, "policies")
-    current: RecordList[Policy] = _rows(screen, "policies of", f"group:{group_id}")
+    every: RecordList[Policy] = _get(screen, "policies")
+    current: RecordList[Policy] = _get(screen, "policies of", f"group:{group_id}")
     by_key = {column.key: column for column in POLICY.columns}
 
     def records() -> "Sequence[Policy]":
@@ -104,8 +104,8 @@ async def pick_policies(
     )
 
 
-def _rows(screen: "RemoteListScreen[Any]", name: str, subject: str = "") -> RecordList[Any]:
-    return screen.workspace.collections.rows(name, screen.tenant_id, subject)
+def _get(screen: "RemoteListScreen[Any]", name: str, subject: str = "") -> RecordList[Any]:
+    return screen.workspace.collections.get(name, screen.tenant_id, subject)
 
 
 def _without(
@@ -125,9 +125,9 @@ def _as_attachee(group: "Group") -> "Principal":
 
 def _empty(lists: Sequence[RecordList[Any]], text: str) -> Callable[[], str]:
     def empty() -> str:
-        failed = next((rows.error for rows in lists if rows.state == "failed" and rows.error is not None), None)
+        failed = next((one.error for one in lists if one.state == "failed" and one.error is not None), None)
         if failed is not None:
             return failed.message
-        return text if all(rows.known for rows in lists) else "Loading …"
+        return text if all(one.known for one in lists) else "Loading …"
 
     return empty

@@ -15,7 +15,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import document_text, kind_text, principal_text, row_names, rules, type_text
+from tui.widgets.policy_text import document_text, kind_text, principal_text, record_names, rules, type_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ class Policies(RemoteListScreen["Policy"]):
 
         tenant_id = self.tenant_id
         collections = self.workspace.collections
-        if collections.rows("catalogue", tenant_id).state == "unread":
+        if collections.get("catalogue", tenant_id).state == "unread":
             collections.read("catalogue", tenant_id)
-        catalogue = collections.rows("catalogue", tenant_id).records
+        catalogue = collections.get("catalogue", tenant_id).records
         editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
         saved = await self.app.push_screen_wait(editor)
         if saved is not None:
@@ -166,7 +166,7 @@ def _author_text(record: Record) -> str:
 
 
 def _attachees(attached: "RecordList[Attachment]", nothing: str) -> list[tuple[str, str]]:
-    return row_names(attached.records, lambda one: principal_text(one.attachee), attached.known, nothing)
+    return record_names(attached.records, lambda one: principal_text(one.attachee), attached.known, nothing)
 
 
 class Attachments(ChildListScreen["Attachment"]):
@@ -198,9 +198,9 @@ class Attachments(ChildListScreen["Attachment"]):
         sections: list[Section] = [("", [("Type", kind), ("Attached", time_text(record.attached_at))])]
         if record.attachee_type == "group":
             members: RecordList[Member] = self.related("members", record.attachee_id)
-            listed = row_names(members.records, lambda one: principal_text(one.principal), members.known, "none")
+            listed = record_names(members.records, lambda one: principal_text(one.principal), members.known, "none")
             sections.append(("Members", listed))
-        listed = row_names(policies.records, lambda policy: policy.name, policies.known, "none")
+        listed = record_names(policies.records, lambda policy: policy.name, policies.known, "none")
         sections.append(("All attached policies", listed))
         return record.attachee_name or record.attachee_id, [*sections, ("ID", [("", record.attachee_id)])]
 

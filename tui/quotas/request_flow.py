@@ -44,7 +44,7 @@ async def request(
     tenant = screen.workspace.name_of(tenant_id)
 
     def newest() -> "Quota":
-        known: Sequence[Quota] = screen.workspace.collections.rows("quotas", tenant_id).records
+        known: Sequence[Quota] = screen.workspace.collections.get("quotas", tenant_id).records
         return next((one for one in known if one.resource_type == resource_type), quota)
 
     async def send(draft: RequestDraft) -> "QuotaRequest | RequestDraft | None":
@@ -111,7 +111,7 @@ async def request_of_organization(
         facts.append(("Needed", f"{needed}, for {screen.workspace.name_of(screen.tenant_id)} to have {raised_text}"))
 
     def foresee(number: int) -> Foreseen:
-        requests = screen.workspace.collections.rows("quota requests", screen.tenant_id, organization_id).records
+        requests = screen.workspace.collections.get("quota requests", screen.tenant_id, organization_id).records
         pending = table.pending_requests(requests).get(resource_type)
         return quota_rules.foreseen_of_organization(own.wire(), number, pending.wire() if pending is not None else None)
 

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 
 from client import quota_rules
 from client.quota_rules import whole_number
-from client.tables.columns import Column, cells, record_of
+from client.tables.columns import Column, cells, json_of
 from client.tables.quotas import ORGANIZATION_QUOTA, QUOTA, QUOTA_REQUEST
 from tui.quotas import detail as quotas_detail
 from tui.quotas import request_flow, table
@@ -19,7 +19,7 @@ from tui.shell import actions, keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, RunAction, Subject
 from tui.state.list_store import RecordList
-from tui.state.refresh import Change, ListChanged, Topic
+from tui.state.refresh import ListChanged, Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Result
 from tui.widgets.record_table import Tones
@@ -51,7 +51,7 @@ class OfQuotas(RemoteListScreen[Q]):
 
     @property
     def requests(self) -> "RecordList[QuotaRequest]":
-        return self.workspace.collections.rows(REQUESTS, self.tenant_id, self.organization_id)
+        return self.workspace.collections.get(REQUESTS, self.tenant_id, self.organization_id)
 
     def records(self) -> Sequence[Q]:
         """Leave out quotas with a limit of 0 that cannot be requested, as the commands do."""
@@ -68,14 +68,14 @@ class OfQuotas(RemoteListScreen[Q]):
         if not self.unavailable_reason():
             self.workspace.collections.read(REQUESTS, self.tenant_id, self.organization_id, quiet=quiet)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged(REQUESTS):
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged(REQUESTS):
             self.show()
             self.show_detail()
-        elif change is Topic.TENANTS and self.display and self.requests.state == "unread":
+        elif update is Topic.TENANTS and self.display and self.requests.state == "unread":
             self.read(quiet=True)  # the organization is known now
-        if change == ListChanged(self.LIST_NAME) and self._form is not None and self._form.is_mounted:
+        if update == ListChanged(self.LIST_NAME) and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     def requests_subject(self) -> Subject:
@@ -96,7 +96,7 @@ class OfQuotas(RemoteListScreen[Q]):
         texts = dict(super().copies())
         records = self.table.selected_records
         if records:
-            texts["row"] = "\n".join("\t".join(cells(self.KIND, record_of(record))) for record in records)
+            texts["row"] = "\n".join("\t".join(cells(self.KIND, json_of(record))) for record in records)
         return texts
 
 
@@ -133,9 +133,9 @@ class Quotas(OfQuotas["Quota"]):
     def detail(self, record: "Quota") -> tuple[str, Sequence[Section]]:
         return record.name, quotas_detail.of_tenant(record, self.requests.records)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if change == ListChanged(REQUESTS) and self.requests.state == "fresh":
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if update == ListChanged(REQUESTS) and self.requests.state == "fresh":
             self._announce_decisions()
 
     def _announce_decisions(self) -> None:
@@ -143,7 +143,7 @@ class Quotas(OfQuotas["Quota"]):
         owner = (self.tenant_id, self.organization_id)
         before, self._waited = self._waited, (owner, self.requests.records)
         for request in table.decided(before[1], self.requests.records) if before[0] == owner else ():
-            title = titles(self.rows.records).get(request.resource_type, request.resource_type)
+            title = titles(self.record_list.records).get(request.resource_type, request.resource_type)
             text = table.outcome_text(request, title)
             self.frame.toast(text, "information" if request.status == "approved" else "warning")
             self.read(quiet=True)
@@ -179,9 +179,9 @@ class Quotas(OfQuotas["Quota"]):
     async def do_what_if(self, argument: str = "") -> None:
         from tui.quotas.what_if import QuotaPlanner
 
-        await self.rows.settled.wait()
+        await self.record_list.settled.wait()
         start = argument or (f"{self.record.resource_type}=" if self.record is not None else "")
-        need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.rows.records, start))
+        need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.record_list.records, start))
         if need is not None:
             self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
 
@@ -267,7 +267,7 @@ class QuotaRequests(ChildListScreen["QuotaRequest"]):
         return titles(self._quotas()).get(resource_type, resource_type)
 
     def _quotas(self) -> "Sequence[Quota]":
-        return self.workspace.collections.rows("quotas", self.tenant_id).records
+        return self.workspace.collections.get("quotas", self.tenant_id).records
 
     def detail(self, record: "QuotaRequest") -> tuple[str, Sequence[Section]]:
         tenant = self.workspace.name_of(self.tenant_id)

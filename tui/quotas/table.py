@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from client import times
-from client.tables.columns import UNKNOWN, Column, Record, age, quantity, record_of, time_column
+from client.tables.columns import UNKNOWN, Column, Record, age, json_of, quantity, time_column
 from client.tables.quotas import amount_text
 from client.text import safe, width
 from tui.quotas import bars
@@ -41,7 +41,7 @@ class RowLayout:
 
     def take(self, quotas: "Sequence[BaseQuota]") -> None:
         """Measure the names and figures of the rows. Bars share the other cells."""
-        records = [record_of(quota) for quota in quotas]
+        records = [json_of(quota) for quota in quotas]
         names = max((width(safe(name_text(record))) for record in records), default=0) + len(BLANK)
         figures = max((len(figures_text(record)) for record in records), default=0)
         self._taken = names + GAP + figures + GAP

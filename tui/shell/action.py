@@ -10,7 +10,7 @@ from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from client.tables.columns import Record, kind_and_id, record_of
+from client.tables.columns import Record, json_of, kind_and_id
 
 if TYPE_CHECKING:
     from client.models.tenants import Entry
@@ -64,7 +64,7 @@ class ActionContext(NamedTuple):
     @property
     def fields(self) -> Record:
         """The JSON object of the record, empty without a record."""
-        return record_of(self.record) if self.record is not None else {}
+        return json_of(self.record) if self.record is not None else {}
 
 
 def inside(title: str) -> str:

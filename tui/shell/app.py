@@ -29,7 +29,7 @@ from tui.state import preferences
 from tui.state.context_state import Limits
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
@@ -182,14 +182,14 @@ class FrostApp(KeyQueueApp):
         else:
             _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, update: Update) -> None:
         is_covered = any(not screen.is_modal for screen in self.screen_stack[1:])
-        if not (change is Topic.LINK and is_covered):  # the main screen shows the connection when it is uncovered
-            self.frame.changed(change)
-        if change in (Topic.CONTEXT, Topic.IDENTITY):
+        if not (update is Topic.LINK and is_covered):  # the main screen shows the connection when it is uncovered
+            self.frame.changed(update)
+        if update in (Topic.CONTEXT, Topic.IDENTITY):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())
-        if change is Topic.SESSION_ENDED:
+        if update is Topic.SESSION_ENDED:
             self.post_message(SignInRequired())
 
     def _notice(self, text: str, severity: Severity) -> None:

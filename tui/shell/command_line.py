@@ -310,13 +310,13 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     if scope == "contexts":
         return list(workspace.connection.config.contexts)
     if scope in ("policies", "groups", "catalogue"):
-        named: RecordList[CatalogueOperation | Group | Policy] = workspace.collections.rows(scope, workspace.tenant_id)
+        named: RecordList[CatalogueOperation | Group | Policy] = workspace.collections.get(scope, workspace.tenant_id)
         return [row.name for row in named.records]
     if scope == "api-keys":
-        keys: Sequence[ApiKey] = workspace.collections.rows("own keys", "").records
+        keys: Sequence[ApiKey] = workspace.collections.get("own keys", "").records
         return [key.name for key in keys]
     if scope == "quotas":
-        quotas: Sequence[Quota] = workspace.collections.rows(scope, workspace.tenant_id).records
+        quotas: Sequence[Quota] = workspace.collections.get(scope, workspace.tenant_id).records
         return [quota.resource_type for quota in quotas]
     return [tenant.display_name for tenant in workspace.tenants]
 

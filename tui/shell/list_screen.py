@@ -8,11 +8,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 
-from client.tables.columns import Column, Kind, kind_and_id, record_of
+from client.tables.columns import Column, Kind, json_of, kind_and_id
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.routes import RunAction, Subject
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row, Stack
 from tui.widgets.detail import Detail, Section
@@ -36,7 +36,7 @@ class ListScreen(Row, Generic[T]):
     KIND: ClassVar[Kind]
     PRIMARY: ClassVar[str] = "list.detail"
     """The action of Enter."""
-    CHANGES: ClassVar[frozenset[Topic] | None] = None
+    UPDATES: ClassVar[frozenset[Topic] | None] = None
     """Topics of the workspace that `changed` handles; None for all."""
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
 
@@ -111,8 +111,8 @@ class ListScreen(Row, Generic[T]):
         """Return title and sections of the detail pane."""
         raise NotImplementedError
 
-    def changed(self, change: Change) -> None:
-        """Handle a change of the workspace."""
+    def changed(self, update: Update) -> None:
+        """Handle an update of the workspace."""
 
     def enter(self, subject: Subject) -> None:
         """Show the contents of a record."""
@@ -303,7 +303,7 @@ class ListScreen(Row, Generic[T]):
 
     def copies(self) -> Mapping[str, str]:
         """Return the texts of the copy menu by name, for the marked records or the selected one."""
-        records = [record_of(record) for record in self.table.selected_records]
+        records = [json_of(record) for record in self.table.selected_records]
         if not records:
             return {}
         import json

@@ -21,7 +21,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, RunAction, SignInRequired, Subject, UndoAvailable, UndoCleared
 from tui.state.notices import Severity
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row
 
@@ -196,18 +196,18 @@ class MainScreen(Navigator):
         """Update the header."""
         self.query_one(Header).show(header_state(self.workspace, self.keys.label("app.refresh")))
 
-    def changed(self, change: Change) -> None:
-        """Handle a change of the workspace: notify all open screens, then update header and footer."""
+    def changed(self, update: Update) -> None:
+        """Handle an update of the workspace: notify all open screens, then update header and footer."""
         if not self.is_mounted:
             return
-        if change is Topic.CONTEXT or (change is Topic.TENANT and self._done_in != self.workspace.tenant_id):
+        if update is Topic.CONTEXT or (update is Topic.TENANT and self._done_in != self.workspace.tenant_id):
             self.undoable, self.lasting = None, ""
             self._end_offer()
         for screen in self.query(ListScreen):
-            if screen.CHANGES is None or change in screen.CHANGES:
-                screen.changed(change)
+            if screen.UPDATES is None or update in screen.UPDATES:
+                screen.changed(update)
         self.show_header()
-        if change is not Topic.LINK:  # no action depends on the connection
+        if update is not Topic.LINK:  # no action depends on the connection
             self.show_keys()
 
     def toast(self, text: str, severity: Severity = "information") -> str:

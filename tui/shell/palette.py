@@ -103,12 +103,12 @@ def _records(frame: Navigator, terms: list[str]) -> Iterator[Entry]:
         ("policies", "Edit policy", "policies.edit"),
         ("groups", "Open group", "groups.open"),
     ):
-        rows: RecordList[Group | Policy] = frame.workspace.collections.rows(screen, frame.workspace.tenant_id)
-        matches = [row for row in rows.records if any(term in row.name.casefold() for term in terms)]
+        named: RecordList[Group | Policy] = frame.workspace.collections.get(screen, frame.workspace.tenant_id)
+        matches = [row for row in named.records if any(term in row.name.casefold() for term in terms)]
         for row in matches[:MAX_OF_KIND]:
             run = partial(_entered, frame, f"{action} {row.id}")
             yield Entry(f"{title} {safe(row.name)}", "", cut(safe(row.description), 30), run)
-    keys: Sequence[ApiKey] = frame.workspace.collections.rows("own keys", "").records if terms else ()
+    keys: Sequence[ApiKey] = frame.workspace.collections.get("own keys", "").records if terms else ()
     for key in [key for key in keys if any(term in key.name.casefold() for term in terms)][:MAX_OF_KIND]:
         run = partial(_entered, frame, f"api-keys id:{key.id}")
         yield Entry(f"Show API key {safe(key.name)}", "", cut(safe(key.tenant_name), 30), run)

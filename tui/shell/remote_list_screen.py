@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from client.errors import FrostError
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
@@ -12,7 +12,7 @@ from tui.shell.list_screen import ListScreen, T
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList, read_error_text
-from tui.state.refresh import Change, ListChanged, ReadAgain, Topic
+from tui.state.refresh import ListChanged, ReadAgain, Topic, Update
 from tui.widgets.picker import Picker
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class RemoteListScreen(ListScreen[T]):
         return self.workspace.tenant_id
 
     @property
-    def rows(self) -> RecordList[T]:
+    def record_list(self) -> RecordList[T]:
         """The loaded part of the list."""
-        return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
+        return self.workspace.collections.get(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
 
     def unavailable_reason(self) -> str:
         """Return why the list cannot be read; empty if it can."""
@@ -60,28 +60,28 @@ class RemoteListScreen(ListScreen[T]):
         return "" if self.tenant_id or not self.OF_TENANT else "No tenant selected. Choose one in Tenants."
 
     def records(self) -> Sequence[T]:
-        return () if self.unavailable_reason() else self.rows.records
+        return () if self.unavailable_reason() else self.record_list.records
 
     @property
     def known(self) -> bool:
-        return not self.unavailable_reason() and self.rows.known
+        return not self.unavailable_reason() and self.record_list.known
 
     def freshness_text(self) -> str:
-        return "" if self.unavailable_reason() else self.rows.words
+        return "" if self.unavailable_reason() else self.record_list.words
 
     def empty(self) -> str:
         if text := self.unavailable_reason():
             return text
-        rows = self.rows
-        if rows.state == "failed" and rows.error is not None:
-            if rows.error.code == NOT_ENTITLED:
+        record_list = self.record_list
+        if record_list.state == "failed" and record_list.error is not None:
+            if record_list.error.code == NOT_ENTITLED:
                 return "You have no access to this tenant. Choose another tenant."
             return (
                 sentence(self.UNAVAILABLE_TEXT)
-                if rows.error.code == "SESSION_REQUIRED"
-                else read_error_text(rows.error)
+                if record_list.error.code == "SESSION_REQUIRED"
+                else read_error_text(record_list.error)
             )
-        return self._empty_text() if rows.known else "Loading …"
+        return self._empty_text() if record_list.known else "Loading …"
 
     def _empty_text(self) -> str:
         key = self.frame.keys.label(self.EMPTY_ACTION)
@@ -90,10 +90,10 @@ class RemoteListScreen(ListScreen[T]):
     def related(self, name: str, subject: str, tenant_id: str = "") -> RecordList[Any]:
         """Return a list of a record. An unread list is read after the cursor has rested on the record."""
         tenant = tenant_id or self.tenant_id
-        rows = self.workspace.collections.rows(name, tenant, subject)
-        if rows.state == "unread":
+        record_list = self.workspace.collections.get(name, tenant, subject)
+        if record_list.state == "unread":
             self.workspace.collections.read(name, tenant, subject, rest=REST_SECONDS)
-        return rows
+        return record_list
 
     # Updates
 
@@ -108,19 +108,19 @@ class RemoteListScreen(ListScreen[T]):
             )
             self._say()
 
-    def changed(self, change: Change) -> None:
-        if change is Topic.CONTEXT and self.record is not None:  # the rows are loaded again, maybe for another person
+    def changed(self, update: Update) -> None:
+        if update is Topic.CONTEXT and self.record is not None:  # they are loaded again, maybe for another person
             self._pending_selection = self.id_of(self.record)
-        if change in (Topic.TENANT, Topic.CONTEXT, Topic.IDENTITY):
+        if update in (Topic.TENANT, Topic.CONTEXT, Topic.IDENTITY):
             self._follow()
-        elif isinstance(change, ReadAgain) and self.display:
-            self.read_again(change.name)
-        elif change == ListChanged(self.LIST_NAME):
-            if self.rows.records is self._shown_records:
+        elif isinstance(update, ReadAgain) and self.display:
+            self.read_again(update.name)
+        elif update == ListChanged(self.LIST_NAME):
+            if self.record_list.records is self._shown_records:
                 self._say()
             else:
                 self.show()
-        elif isinstance(change, ListChanged) and change.name in self.RELATED:
+        elif isinstance(update, ListChanged) and update.name in self.RELATED:
             self.show_detail()
         if self._picker is not None and self._picker.is_mounted:
             self._picker.show()
@@ -147,7 +147,7 @@ class RemoteListScreen(ListScreen[T]):
 
     def _follow(self) -> None:
         self.show()
-        if self.display and self.rows.state == "unread":
+        if self.display and self.record_list.state == "unread":
             self.read()
 
     def select(self, record_id: str) -> None:
@@ -155,11 +155,11 @@ class RemoteListScreen(ListScreen[T]):
         self._pending_selection = "" if self.table.select(record_id) else record_id
 
     def show(self) -> None:
-        self._shown_records = self.rows.records
+        self._shown_records = self.record_list.records
         super().show()
         if self._pending_selection:
             self.select(self._pending_selection)
-            if self.rows.state == "fresh":
+            if self.record_list.state == "fresh":
                 self._pending_selection = ""  # the list is complete and does not contain it
 
     def _say(self) -> None:
@@ -182,11 +182,11 @@ class RemoteListScreen(ListScreen[T]):
         """
         if not argument or self.unavailable_reason():
             return self.record
-        await self.rows.settled.wait()
+        await self.record_list.settled.wait()
         records = self.records()
         record = next((row for row in records if self.id_of(row) == argument), None)
         name, key = argument.casefold(), self.KIND.name_key
-        same = [row for row in records if str(record_of(row).get(key, "")).casefold() == name]
+        same = [row for row in records if str(json_of(row).get(key, "")).casefold() == name]
         if record is None and len(same) != 1:
             several = f"several {self.KIND.plural} are named {argument}: use the id"
             self.frame.toast(several if same else f"{self.KIND.name} not found: {argument}", "warning")
@@ -194,8 +194,10 @@ class RemoteListScreen(ListScreen[T]):
 
     def show_error(self, error: FrostError, before: str = "") -> None:
         """Show an error, with its first counterexample and its hint."""
-        examples = (error.details or {}).get("counterexamples") or ()
-        example = f"\nfor example {examples[0].get('operation')} on {examples[0].get('target')}" if examples else ""
+        from client.models.analysis import ErrorDetails
+
+        examples = ErrorDetails.read(error.details).counterexamples
+        example = f"\nfor example {examples[0].operation} on {examples[0].target}" if examples else ""
         hint = f"\n{error.hint}" if error.hint else ""
         self.frame.toast(f"{before}{error.message}{example}{hint}", "error")
 
@@ -233,14 +235,14 @@ class ChildListScreen(RemoteListScreen[T]):
         if self.SHOWS_STATE and only in ("", "principals") and not self.unavailable_reason():
             self.workspace.collections.read("principals", self.tenant_id, quiet=True)
 
-    def changed(self, change: Change) -> None:
-        super().changed(change)
-        if self.SHOWS_STATE and change == ListChanged("principals") and self.display:
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if self.SHOWS_STATE and update == ListChanged("principals") and self.display:
             self.show()
 
     def state_of(self, key: str) -> str:
         """Return the state of a key or identity by `type:id`: active, revoked, expired, inert; empty if unknown."""
-        principals: RecordList[Principal] = self.workspace.collections.rows("principals", self.tenant_id)
+        principals: RecordList[Principal] = self.workspace.collections.get("principals", self.tenant_id)
         return next((principal.status for principal in principals.records if principal.key == key), "")
 
     def title_for(self, name: str) -> str:

@@ -1,7 +1,7 @@
 """The lists of the screens: groups, members, policies and others, read on demand.
 
-A list shows its old rows during a read and after an error. It belongs to one tenant and one subject (the group, for a
-list of members), so that a late response for another tenant is never shown. Recent lists are cached.
+A list shows its old records during a read and after an error. It belongs to one tenant and one subject (the group, for
+a list of members), so that a late response for another tenant is never shown. Recent lists are cached.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from client.errors import Exit, FrostError
-from client.tables.columns import record_of
+from client.tables.columns import json_of
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ class Reading:
     """A read of a list."""
 
     def __init__(
-        self, listed: Listed, rows: RecordList[Any], task: str, spawn: "Spawn", read: "Read", rest: float
+        self, listed: Listed, record_list: RecordList[Any], task: str, spawn: "Spawn", read: "Read", rest: float
     ) -> None:
-        self.listed, self.rows, self.task = listed, rows, task
+        self.listed, self.record_list, self.task = listed, record_list, task
         self.flight = SingleFlight(spawn, task, partial(read, self), rest=rest)
 
 
@@ -172,7 +172,7 @@ class Collections:
         requests: Sends the requests.
         require_session: Raises FrostError while no list can be read. Called before each page.
         spawn: Runs background tasks.
-        changed: Called with the name of a list whose rows or state change.
+        changed: Called with the name of a list whose records or state change.
         newest: Entries of a log that are read at first.
     """
 
@@ -192,18 +192,18 @@ class Collections:
         self._readings: dict[str, Reading] = {}
         """By the name of the background task. `_current` removes those that have ended."""
 
-    def rows(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
+    def get(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
         """Return a list without a request."""
         listed = _list_key(name, tenant_id, subject)
-        rows = self._lists.pop(listed, None)
-        if rows is None:
-            rows = RecordList()
-            rows.most = self._newest if name in LOGS else 0
-        self._lists[listed] = rows  # the most recent is last
+        record_list = self._lists.pop(listed, None)
+        if record_list is None:
+            record_list = RecordList()
+            record_list.most = self._newest if name in LOGS else 0
+        self._lists[listed] = record_list  # the most recent is last
         reading = {one.listed for one in self._current()}
         for old in [key for key in self._lists if key not in reading][: max(0, len(self._lists) - KEPT)]:
             del self._lists[old]
-        return rows
+        return record_list
 
     def _current(self) -> Collection[Reading]:
         """Return the active reads."""
@@ -213,13 +213,13 @@ class Collections:
     def _leave(self, reading: Reading) -> None:
         """Stop reading a list that is no longer shown. The next look reads it."""
         reading.flight.stop()
-        reading.rows.state = "unread"
-        reading.rows.settled.set()
+        reading.record_list.state = "unread"
+        reading.record_list.settled.set()
 
     def read(
         self, name: str, tenant_id: str, subject: str = "", *, quiet: bool = False, rest: float = 0.0
     ) -> RecordList[Any]:
-        """Read a list in the background; the old rows are shown until then. A running read of the list is not
+        """Read a list in the background; the old records are shown until then. A running read of the list is not
         cancelled.
 
         Args:
@@ -227,55 +227,55 @@ class Collections:
                 previous one.
             rest: Seconds to wait before the request. A call for another subject of the list replaces this one.
         """
-        rows = self.rows(name, tenant_id, subject)
-        if not quiet or rows.state != "fresh":
-            rows.state = "reading"
+        record_list = self.get(name, tenant_id, subject)
+        if not quiet or record_list.state != "fresh":
+            record_list.state = "reading"
         task = f"read {name} {subject}" if not rest else f"read {name} too"
         reading = self._readings.get(task)
-        if reading is not None and reading.rows is not rows:
+        if reading is not None and reading.record_list is not record_list:
             self._leave(reading)
             reading = None
         if reading is None:
             listed = _list_key(name, tenant_id, subject)
-            reading = self._readings[task] = Reading(listed, rows, task, self._spawn, self._read, rest)
+            reading = self._readings[task] = Reading(listed, record_list, task, self._spawn, self._read, rest)
         reading.flight.request(urgent=not quiet)
-        return rows
+        return record_list
 
     async def anew(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
-        """Read a list and wait for it. Its rows are valid only if its state is `fresh` then."""
-        rows = self.rows(name, tenant_id, subject)
-        rows.settled.clear()
+        """Read a list and wait for it. Its records are valid only if its state is `fresh` then."""
+        record_list = self.get(name, tenant_id, subject)
+        record_list.settled.clear()
         self.read(name, tenant_id, subject)
-        await rows.settled.wait()
-        return rows
+        await record_list.settled.wait()
+        return record_list
 
     def further(self, name: str, tenant_id: str, subject: str = "") -> None:
         """Read more of a log."""
-        self.rows(name, tenant_id, subject).most *= 2
+        self.get(name, tenant_id, subject).most *= 2
         self.read(name, tenant_id, subject)
 
     def drop(self) -> None:
         """Forget all lists: they belong to another context."""
         for reading in self._readings.values():
             reading.flight.stop()
-        for rows in self._lists.values():
-            rows.state = "unread"
-            rows.settled.set()  # releases tasks that wait for the list
+        for record_list in self._lists.values():
+            record_list.state = "unread"
+            record_list.settled.set()  # releases tasks that wait for the list
         self._lists.clear()
         self._readings.clear()
 
     def outdate(self, error: FrostError) -> None:
         """Mark all fresh lists as failed: without a session, they cannot be read again."""
-        for listed, rows in list(self._lists.items()):
-            if rows.state == "fresh":
-                rows.state, rows.error = "failed", error
+        for listed, record_list in list(self._lists.items()):
+            if record_list.state == "fresh":
+                record_list.state, record_list.error = "failed", error
                 self._changed(listed.name)
 
     async def _read(self, reading: Reading) -> None:
         """Read a list once, completely or up to the first error."""
-        listed, rows, changes = reading.listed, reading.rows, reading.rows.changes
+        listed, record_list, changes = reading.listed, reading.record_list, reading.record_list.changes
         try:
-            records, cut = await self._pages(listed, rows)
+            records, cut = await self._pages(listed, record_list)
         except FrostError as error:
             self._end(reading, error)
             if error.exit_code is Exit.NOT_ALLOWED:
@@ -290,22 +290,22 @@ class Collections:
                 self._leave(reading)
             raise
         else:
-            if rows.changes != changes:
+            if record_list.changes != changes:
                 return  # `_touch` has requested another read
-            rows.known, rows.cut = True, cut
+            record_list.known, record_list.cut = True, cut
             self._end(reading, None)
-            self._take(listed, rows, records)
+            self._take(listed, record_list, records)
 
     @staticmethod
     def _end(reading: Reading, error: FrostError | None) -> None:
         """Record the result of a read, unless an urgent request waits for the next one."""
-        rows = reading.rows
-        rows.error = error
+        record_list = reading.record_list
+        record_list.error = error
         if not reading.flight.urgent:
-            rows.state = "fresh" if error is None else "failed"
-            rows.settled.set()
+            record_list.state = "fresh" if error is None else "failed"
+            record_list.settled.set()
 
-    async def _pages(self, listed: Listed, rows: RecordList[Any]) -> tuple[list[Any], bool]:
+    async def _pages(self, listed: Listed, record_list: RecordList[Any]) -> tuple[list[Any], bool]:
         """Return the records, up to the limit of a log, and whether there may be more."""
         from tui.state.loaders import LOADERS, First  # after the first frame
 
@@ -318,48 +318,48 @@ class Collections:
             if page is None:
                 break
             records += page
-            cut = 0 < rows.most <= len(records)
-            rows.total = page.total if isinstance(page, First) else 0
-            # The first read shows rows page by page, but never fewer than before.
-            if not rows.known and len(records) > len(rows.records):
-                self._take(listed, rows, list(records))
+            cut = 0 < record_list.most <= len(records)
+            record_list.total = page.total if isinstance(page, First) else 0
+            # The first read shows records page by page, but never fewer than before.
+            if not record_list.known and len(records) > len(record_list.records):
+                self._take(listed, record_list, list(records))
         return records, cut
 
     def _take_away(self, listed: Listed, error: FrostError) -> None:
-        """Remove rows that the principal may no longer see: those of a list, or of all lists of a tenant."""
-        for other, rows in list(self._lists.items()):
+        """Remove records that the principal may no longer see: those of a list, or of all lists of a tenant."""
+        for other, record_list in list(self._lists.items()):
             if other == listed or (error.code == NOT_ENTITLED and other.tenant_id == listed.tenant_id):
-                rows.records, rows.known = (), False
-                if other != listed and rows.state != "reading":
-                    rows.state, rows.error = "failed", error
+                record_list.records, record_list.known = (), False
+                if other != listed and record_list.state != "reading":
+                    record_list.state, record_list.error = "failed", error
                     self._changed(other.name)
 
-    def _take(self, listed: Listed, rows: RecordList[Any], records: list[Any]) -> None:
-        if list(map(record_of, rows.records)) != list(map(record_of, records)):  # faster than models
-            rows.records = records
+    def _take(self, listed: Listed, record_list: RecordList[Any], records: list[Any]) -> None:
+        if list(map(json_of, record_list.records)) != list(map(json_of, records)):  # faster than models
+            record_list.records = records
         self._changed(listed.name)
 
     def _touch(self, name: str, tenant_id: str) -> RecordList[Any]:
-        """Return the rows for a local change. A running read is repeated."""
-        rows = self.rows(name, tenant_id)
-        rows.changes += 1
+        """Return the list for a local change. A running read is repeated."""
+        record_list = self.get(name, tenant_id)
+        record_list.changes += 1
         for reading in self._current():
-            if reading.rows is rows:
+            if reading.record_list is record_list:
                 reading.flight.request(urgent=True)
-        return rows
+        return record_list
 
     def put(self, name: str, tenant_id: str, record: object, key: str = "id") -> None:
         """Show the record returned by a change before the next read."""
-        rows = self._touch(name, tenant_id)
-        changed = record_of(record)[key]
-        others = [old if record_of(old)[key] != changed else record for old in rows.records]
-        rows.records = others if any(one is record for one in others) else [*others, record]
+        record_list = self._touch(name, tenant_id)
+        changed = json_of(record)[key]
+        others = [old if json_of(old)[key] != changed else record for old in record_list.records]
+        record_list.records = others if any(one is record for one in others) else [*others, record]
         self._changed(name)
 
     def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:
         """Remove a deleted record."""
-        rows = self._touch(name, tenant_id)
-        rows.records = [old for old in rows.records if record_of(old)[key] != gone]
+        record_list = self._touch(name, tenant_id)
+        record_list.records = [old for old in record_list.records if json_of(old)[key] != gone]
         self._changed(name)
 
 

@@ -55,7 +55,8 @@ class ReadAgain:
     name: str = ""
 
 
-Change = Topic | ListChanged | ReadAgain
+Update = Topic | ListChanged | ReadAgain
+"""What the workspace reports to the screens."""
 
 TENANT = "tenant"
 """The resource type of a tenant and of its provisioning."""
@@ -111,7 +112,7 @@ class Refresh:
         streams: EventStreams,
         spawn: Spawn,
         load: Callable[[], Coroutine[Any, Any, None]],
-        changed: Callable[[Change], None],
+        changed: Callable[[Update], None],
         has_connection: Callable[[], bool],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         *,

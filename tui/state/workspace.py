@@ -19,7 +19,7 @@ from tui.state.jobs import RUNS, Applies, Provisioning
 from tui.state.list_store import Collections, read_error_text
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, TenantRecord, remembered
-from tui.state.refresh import APPLY, TENANT, Change, ListChanged, ReadAgain, Refresh, Topic
+from tui.state.refresh import APPLY, TENANT, ListChanged, ReadAgain, Refresh, Topic, Update
 
 if TYPE_CHECKING:
     from client.connection import Connection
@@ -44,7 +44,7 @@ class Workspace(ContextState):
         state: State,
         *,
         spawn: Spawn,
-        changed: Callable[[Change], None],
+        changed: Callable[[Update], None],
         notice: Callable[[str, Severity], None],
         tenant_flag: str | None = None,
         read_only: bool = False,
@@ -146,11 +146,11 @@ class Workspace(ContextState):
         """Read all shown data again, even if the connection is lost."""
         self._refresh.read_all()
 
-    def _read_again(self, change: Change) -> None:
+    def _read_again(self, update: Update) -> None:
         """Have the screens read their lists. The tracker of applies needs the list of runs, shown or not."""
-        if change == ReadAgain(RUNS):
+        if update == ReadAgain(RUNS):
             self.collections.read(RUNS, self.tenant_id, quiet=True)
-        self._changed(change)
+        self._changed(update)
 
     async def invalidate_credential(self) -> bool:
         """Read all data again, with the config first: another shell may have signed in as another user.
@@ -244,8 +244,8 @@ class Workspace(ContextState):
 
     def _list_changed(self, name: str) -> None:
         """Handle a change of a list. The list of runs may contain an apply of another client."""
-        if name == RUNS and (rows := self.collections.rows(RUNS, self.tenant_id)).state == "fresh":
-            self.applies.noticed(self.tenant_id, rows.records)
+        if name == RUNS and (runs := self.collections.get(RUNS, self.tenant_id)).state == "fresh":
+            self.applies.noticed(self.tenant_id, runs.records)
         self._changed(ListChanged(name))
 
     def _apply_ended(self, tenant_id: str, operation: "ApplyOperation") -> None:

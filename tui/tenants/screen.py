@@ -17,7 +17,7 @@ from tui.shell import keymap
 from tui.shell.bars import STATUS_SIGNS
 from tui.shell.list_screen import ListScreen
 from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
-from tui.state.refresh import Change, Topic
+from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
@@ -127,7 +127,7 @@ class Tenants(ListScreen["TenantRecord"]):
     TITLE = "Tenants"
     KIND = TENANT
     PRIMARY = "tenants.use"
-    CHANGES = frozenset((Topic.TENANTS, Topic.TENANT, Topic.CONTEXT, Topic.OPERATIONS))
+    UPDATES = frozenset((Topic.TENANTS, Topic.TENANT, Topic.CONTEXT, Topic.OPERATIONS))
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tenants")]
     DEFAULT_CSS = """
     Tenants .steps--heading { height: auto; color: $text-muted; text-style: bold; }
@@ -162,10 +162,10 @@ class Tenants(ListScreen["TenantRecord"]):
     def freshness_text(self) -> str:
         return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")
 
-    def changed(self, change: Change) -> None:
-        if change is not Topic.OPERATIONS:
+    def changed(self, update: Update) -> None:
+        if update is not Topic.OPERATIONS:
             self.show()
-        if change in (Topic.OPERATIONS, Topic.CONTEXT):
+        if update in (Topic.OPERATIONS, Topic.CONTEXT):
             self.show_detail()
 
     def detail(self, record: "TenantRecord") -> tuple[str, Sequence[Section]]:

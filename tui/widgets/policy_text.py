@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from client.tables.columns import Record, kind_and_id, record_of
+from client.tables.columns import Record, kind_and_id
 from client.tables.iam import paths_text, rule_text
 from tui.widgets.detail import Section
 
@@ -128,14 +128,9 @@ def path_text(records: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in records)
 
 
-def row_names(rows: Sequence[T], name: Callable[[T], str], known: bool, nothing: str) -> list[Fact]:
-    """Return the names of a record's list, one a line. `name` returns the name of a row."""
-    if not rows:
+def record_names(records: Sequence[T], name: Callable[[T], str], known: bool, nothing: str) -> list[Fact]:
+    """Return the names of a record's list, one a line. `name` returns the name of a record."""
+    if not records:
         return [("", nothing if known else "…")]
-    visible = [("", name(row)) for row in rows[:MANY]]
-    return visible + ([("", f"… and {len(rows) - MANY:,} more")] if len(rows) > MANY else [])
-
-
-def names(rows: Sequence[object], key: str, known: bool, nothing: str) -> list[Fact]:
-    """Return the names of a record's list, one a line. `key` is the member with the name."""
-    return row_names(rows, lambda row: str(record_of(row).get(key) or record_of(row).get("id", "")), known, nothing)
+    visible = [("", name(record)) for record in records[:MANY]]
+    return visible + ([("", f"… and {len(records) - MANY:,} more")] if len(records) > MANY else [])

@@ -98,7 +98,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
 
         table: "RecordTable[Any]"
         record: Any
-        """The row under the cursor."""
+        """The record under the cursor."""
 
         def can_replace(self, message: Message) -> bool:
             return type(message) is type(self) is RecordTable.Highlighted
@@ -150,16 +150,16 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
 
     @property
     def record(self) -> T | None:
-        """The row under the cursor."""
+        """The record under the cursor."""
         return self.view[self.cursor] if self.cursor < len(self.view) else None
 
     @property
     def selected_records(self) -> list[T]:
-        """The rows for an action on several: the marked ones, or the selected one."""
+        """The records for an action on several: the marked ones, or the selected one."""
         return self.view.marked() or ([self.record] if self.record is not None else [])
 
     def show(self, records: Sequence[T]) -> None:
-        """Replace the rows. Cursor, scroll position, marks, sort order and filter do not change."""
+        """Replace the records. Cursor, scroll position, marks, sort order and filter do not change."""
         self.view.replace(records)
         self._rearranged()
         if self._preparing is None and len(records) > PREPARED:
@@ -302,7 +302,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         if strip is None:
             if len(self._strips) >= CACHED_STRIPS:
                 self._strips.clear()
-            strip = self._strips[key] = self._paint(self.view.record_at(position), marked, under)
+            strip = self._strips[key] = self._paint(self.view.json_at(position), marked, under)
         return strip
 
     def _paint(self, record: Record, marked: bool, under: bool) -> Strip:

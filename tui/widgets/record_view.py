@@ -1,15 +1,15 @@
-"""Sorted and filtered rows of a list, independent of Textual.
+"""Sorted and filtered records of a list, independent of Textual.
 
-Rows are models of the client, or mappings. A `client.tables.columns.Kind` describes their JSON objects, the records.
-Filter texts are cached, and an extended filter searches only the previous matches, so that 20,000 rows are filtered
-within a frame.
+Records are models of the client, or mappings. A `client.tables.columns.Kind` describes their JSON objects. Filter
+texts are cached, and an extended filter searches only the previous matches, so that 20,000 records are filtered within
+a frame.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from client.tables.columns import UNKNOWN, Column, Kind, Record, record_of
+from client.tables.columns import UNKNOWN, Column, Kind, Record, json_of
 
 T = TypeVar("T")
 """A row."""
@@ -83,7 +83,7 @@ UNKNOWN_SAMPLE = 200
 
 
 class RecordView(Generic[T]):
-    """Rows of one kind, filtered and sorted. Positions are indexes of the shown rows, from 0."""
+    """Records of one kind, filtered and sorted. Positions are indexes of the shown rows, from 0."""
 
     def __init__(self, kind: Kind, columns: Sequence[Column] | None = None) -> None:
         self.kind = kind
@@ -91,8 +91,8 @@ class RecordView(Generic[T]):
         self.sort_column: Column | None = None
         self.reverse = False
         self.marks: set[str] = set()
-        self._rows: Sequence[T] = ()
-        self._records: Sequence[Record] = ()
+        self._records: Sequence[T] = ()
+        self._json: Sequence[Record] = ()
         self._searchable: list[str | None] = []
         self._visible: Sequence[int] = range(0)
         self._accepted: Sequence[int] = range(0)  # the records that match the filter, in the order of the service
@@ -106,16 +106,16 @@ class RecordView(Generic[T]):
         return len(self._visible)
 
     def __getitem__(self, position: int) -> T:
-        return self._rows[self._visible[position]]
-
-    def record_at(self, position: int) -> Record:
-        """Return the JSON object of the row at a position."""
         return self._records[self._visible[position]]
+
+    def json_at(self, position: int) -> Record:
+        """Return the JSON object of the record at a position."""
+        return self._json[self._visible[position]]
 
     @property
     def total(self) -> int:
         """The number of records, including filtered ones."""
-        return len(self._records)
+        return len(self._json)
 
     @property
     def filter(self) -> str:
@@ -134,28 +134,28 @@ class RecordView(Generic[T]):
 
     def id_at(self, position: int) -> str:
         """Return the id of the record at a position."""
-        return self.kind.id_of(self.record_at(position))
+        return self.kind.id_of(self.json_at(position))
 
     def position_of(self, record_id: str) -> int | None:
         """Return the position of a record; None if it is not shown."""
         if self._positions is None:
-            id_of, records = self.kind.id_of, self._records
-            self._positions = {id_of(records[index]): position for position, index in enumerate(self._visible)}
+            id_of, json = self.kind.id_of, self._json
+            self._positions = {id_of(json[index]): position for position, index in enumerate(self._visible)}
         return self._positions.get(record_id)
 
     def is_unknown(self, column: Column) -> bool:
         """Return whether a column is empty for all records, including filtered ones. Long lists are not checked."""
-        sample = self._records[:UNKNOWN_SAMPLE]
-        return 0 < len(self._records) == len(sample) and all(column.text(record) == UNKNOWN for record in sample)
+        sample = self._json[:UNKNOWN_SAMPLE]
+        return 0 < len(self._json) == len(sample) and all(column.text(record) == UNKNOWN for record in sample)
 
-    def replace(self, rows: Sequence[T]) -> None:
-        """Replace the rows. Sort order, filter and marks of existing rows do not change."""
-        self._rows = rows
-        self._records = records = [record_of(row) for row in rows]
-        self._searchable = [None] * len(rows)
+    def replace(self, records: Sequence[T]) -> None:
+        """Replace the records. Sort order, filter and marks of existing ones do not change."""
+        self._records = records
+        self._json = [json_of(record) for record in records]
+        self._searchable = [None] * len(records)
         self._prepared = 0
         if self.marks:
-            self.marks &= set(map(self.kind.id_of, records))
+            self.marks &= set(map(self.kind.id_of, self._json))
         self._arrange()
 
     def set_filter(self, line: str) -> None:
@@ -166,11 +166,11 @@ class RecordView(Generic[T]):
 
     def prepare(self, number: int) -> bool:
         """Prepare the filter texts of further records. Return False if all are prepared."""
-        end = min(self._prepared + number, len(self._records))
+        end = min(self._prepared + number, len(self._json))
         for index in range(self._prepared, end):
             self._text(index)
         self._prepared = end
-        return end < len(self._records)
+        return end < len(self._json)
 
     def sort_by(self, column: Column | None, reverse: bool = False) -> None:
         """Sort by a column; None restores the order of the service."""
@@ -183,17 +183,17 @@ class RecordView(Generic[T]):
         return self.id_at(position) in self.marks
 
     def marked(self) -> list[T]:
-        """Return the marked rows in the displayed order, then those hidden by the filter."""
+        """Return the marked records in the displayed order, then those hidden by the filter."""
         if not self.marks:
             return []
         visible = set(self._visible)
-        order = [*self._visible, *(index for index in range(len(self._rows)) if index not in visible)]
-        return [self._rows[index] for index in order if self.kind.id_of(self._records[index]) in self.marks]
+        order = [*self._visible, *(index for index in range(len(self._records)) if index not in visible)]
+        return [self._records[index] for index in order if self.kind.id_of(self._json[index]) in self.marks]
 
     def _arrange(self, among: Sequence[int] | None = None) -> None:
         """Filter and sort. `among` limits the candidates, if known."""
         self._positions = None
-        indexes: Sequence[int] = range(len(self._records)) if among is None else among
+        indexes: Sequence[int] = range(len(self._json)) if among is None else among
         for term in self._terms:
             indexes = self._accepted_by(term, indexes)
         self._accepted = indexes
@@ -203,7 +203,7 @@ class RecordView(Generic[T]):
 
     def _sort(self, indexes: Sequence[int], value: Callable[[Record], Any]) -> list[int]:
         """Sort by value. Unknown values are last in both directions; equal ones are in the order of the service."""
-        keyed = [(value(self._records[index]), index) for index in indexes]
+        keyed = [(value(self._json[index]), index) for index in indexes]
         known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=self.reverse)
         return [index for _, index in known] + [index for key, index in keyed if key is None]
 
@@ -211,14 +211,14 @@ class RecordView(Generic[T]):
         """Filter by a term. Prepared texts are read without a function call, which would take six times as long."""
         value, inverse, field = term.value, term.inverse, term.field
         if field is not None:
-            return [index for index in indexes if (value in self._field(self._records[index], field)) is not inverse]
+            return [index for index in indexes if (value in self._field(self._json[index], field)) is not inverse]
         texts = self._searchable
         return [index for index in indexes if (value in (texts[index] or self._text(index))) is not inverse]
 
     def _text(self, index: int) -> str:
         everything = self._searchable[index]
         if everything is None:
-            texts = [column.text(self._records[index]) for column in self.columns]
+            texts = [column.text(self._json[index]) for column in self.columns]
             everything = self._searchable[index] = "\n".join(texts).casefold()
         return everything
 

@@ -62,7 +62,7 @@ def _natural_widths(view: RecordView[Any]) -> list[list[Any]]:
         # Omit empty columns, except the first one, which names the record, and the sort column.
         if index and column is not view.sort_column and view.is_unknown(column):
             continue
-        texts = (width(safe(column.text(view.record_at(position)))) for position in sample)
+        texts = (width(safe(column.text(view.json_at(position)))) for position in sample)
         widths.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
     return widths
 

@@ -57,6 +57,9 @@ class Editor(Protocol):
     @property
     def narrow(self) -> bool: ...
 
+    @property
+    def principal_id(self) -> str: ...
+
     def action_look(self, by: int) -> None: ...
 
     def go(self, view: str) -> None: ...
@@ -130,21 +133,17 @@ def do_example(editor: Editor) -> None:
     editor.toast("Request set to the counterexample" + (f". {key}: back to your request" if key else ""))
 
 
-def _user_id(editor: Editor) -> str:
-    return editor.workspace.me.id if editor.workspace.me is not None else ""
-
-
 async def do_narrow(editor: Editor) -> None:
     """Offer changes that remove the chosen counterexample, each verified by the platform."""
     example, text = editor.panel.counterexample, editor.document.text
     if example is None:
         return
-    person = _user_id(editor)
+    principal_id = editor.principal_id
     names = editor.completion.catalogue.names
     fixes = await counterexample_fixes.verified_fixes(
-        editor.workspace.ask, editor.tenant_id, text, example, names, person
+        editor.workspace.ask, editor.tenant_id, text, example, names, principal_id
     )
-    if _user_id(editor) != person:
+    if editor.principal_id != principal_id:
         return  # the counterexample was for another user
     if not fixes:
         editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
@@ -153,7 +152,7 @@ async def do_narrow(editor: Editor) -> None:
     editor.fix_menu = Menu(f"Fix: {example.operation}", entries)
     choice = await editor.app.push_screen_wait(editor.fix_menu)
     editor.fix_menu = None
-    if _user_id(editor) != person:
+    if editor.principal_id != principal_id:
         editor.toast("Not applied: the user has changed", "warning")
         return
     if choice is None:

@@ -118,7 +118,7 @@ class PolicyEditor(EditorLayout):
         """The open menu of changes that remove excess permissions. It is for one user."""
         self._delays: dict[str, Timer] = {}
         self._connection = ("", "")
-        self._principal = self._principal_id()
+        self._principal = self.principal_id
 
     def on_mount(self) -> None:
         self._reconnect = self.set_interval(RECONNECT_SECONDS, self._check_connection, pause=True)
@@ -228,7 +228,9 @@ class PolicyEditor(EditorLayout):
             self._reconnect.pause()
             self.evaluate(at_once=True)
 
-    def _principal_id(self) -> str:
+    @property
+    def principal_id(self) -> str:
+        """The id of the principal; empty until it is loaded."""
         return self.workspace.me.id if self.workspace.me is not None else ""
 
     @on(PrincipalLoaded)
@@ -237,9 +239,8 @@ class PolicyEditor(EditorLayout):
         self.show_header()
         self.show_title()
         self.show_keys()
-        principal = self._principal_id()
-        if principal and principal != self._principal:
-            self._principal = principal
+        if self.principal_id and self.principal_id != self._principal:
+            self._principal = self.principal_id
             if self.fix_menu is not None and self.fix_menu.is_current:
                 self.fix_menu.dismiss(None)
             self.evaluator.forget_analysis()
