@@ -74,10 +74,6 @@ def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{reason} {number:,}" for reason, number in numbers.most_common())
 
 
-def is_open(operation: Mapping[str, Any]) -> bool:
-    return not is_final(operation)
-
-
 def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the numbers of a run, `summary` and `byType`: its result, else its progress. Empty if unknown."""
     counts_of_run = operation.get("result") or operation.get("counts")

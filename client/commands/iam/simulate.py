@@ -161,7 +161,7 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is unknown')}"
+        return f"not enough values for {rule}: {_UNSURE.get(failed, f'{failed} is unknown')}"
     return f"no rule matched; nearest is {rule}: {mismatch_text(failed)}"
 
 
