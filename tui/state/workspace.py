@@ -6,14 +6,14 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from client.errors import Exit, FrostError
 from tui.state import contexts
-from tui.state.context_state import ContextState, Limits
+from tui.state.context_state import ContextState, Limits, T
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import RUNS, Applies, Provisioning
 from tui.state.list_store import Collections, read_error_text
@@ -193,24 +193,30 @@ class Workspace(ContextState):
 
         try:
             client = await self.client()
-            both = asyncio.gather(client.ask(account.me()), client.ask(tenants.list_all(usage=True)))
+            both = asyncio.gather(client.ask(account.me()), _unless_refused(client.ask(tenants.list_all(usage=True))))
             me, page = await self._observe(client, both)
         except FrostError as error:
-            refused = error.exit_code is Exit.NOT_ALLOWED
-            self.tenants_state, self.tenants_error = "refused" if refused else "failed", read_error_text(error)
-            if refused:
-                self.tenants = []
-            self._changed(Topic.TENANTS)
+            self._tenants_failed("failed", error)
             return
         self._set_principal(me)
+        self._memory.who = self.who
+        if isinstance(page, FrostError):
+            self.tenants = []
+            self._tenants_failed("refused", page)
+            self._settle_tenant(me.tenant_id)
+            self._changed(Topic.IDENTITY)
+            return
         self._show_tenants(page.tenants)
         self._settle_tenant(page.default_tenant_id or "")
-        self._memory.who = self.who
         self._changed(Topic.IDENTITY)
         self.provisioning.noticed(page.tenants)
         self.applies.again()
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
+
+    def _tenants_failed(self, state: Literal["failed", "refused"], error: FrostError) -> None:
+        self.tenants_state, self.tenants_error = state, read_error_text(error)
+        self._changed(Topic.TENANTS)
 
     def _show_tenants(self, tenants: Sequence[TenantRecord]) -> None:
         self.tenants, self.tenants_state, self.tenants_error = list(tenants), "fresh", ""
@@ -356,6 +362,16 @@ class Workspace(ContextState):
         """Close the event streams and all other connections."""
         self._streams.stop()
         await super().close()
+
+
+async def _unless_refused(response: Awaitable[T]) -> T | FrostError:
+    """Return a response, or the error if the principal may not have it. Other errors are raised."""
+    try:
+        return await response
+    except FrostError as error:
+        if error.exit_code is not Exit.NOT_ALLOWED:
+            raise
+        return error
 
 
 async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
