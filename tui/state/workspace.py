@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from tui.state.drafts import TagDrafts
 
 
-LOOK_SECONDS = 2.0
-"""Interval between two `stat` calls on the configuration file."""
-
-
 class Workspace(ContextState):
     """State of the screens for one context at a time."""
 
@@ -137,7 +133,7 @@ class Workspace(ContextState):
 
     async def _watch_config(self) -> None:
         """Follow sign-ins, sign-outs and context changes by other programs."""
-        async for _ in config_changes(self.connection.config.path):
+        async for _ in contexts.config_changes(self.connection.config.path):
             if self.link.state != "signed_out":  # the sign-in dialog is open, and `r` reads the config
                 with suppress(FrostError):  # the file may be incomplete while it is edited
                     await self._reload_config()
@@ -372,26 +368,3 @@ async def _unless_refused(response: Awaitable[T]) -> T | FrostError:
         if error.exit_code is not Exit.NOT_ALLOWED:
             raise
         return error
-
-
-async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
-    """Yield after each change of the configuration file: written, replaced, created or deleted.
-
-    Args:
-        seconds: The time between two looks at the file.
-    """
-    before = await asyncio.to_thread(_stamp, path)
-    while True:
-        await asyncio.sleep(seconds)
-        now = await asyncio.to_thread(_stamp, path)
-        if now != before:
-            before = now
-            yield
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
-    except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_size
