@@ -63,6 +63,18 @@ async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeyp
         await ui.expect("selected tenant, stored API", "key, stored session", "Session   stays valid until it expires")
 
 
+async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_session(demo_slow: Home, ui: Ui) -> None:
+    for closes in (True, False):  # the dialog was closed, or is open
+        await ui.expect_head("owner@aurora.example · session")
+        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+        await ui.press("r", shows="You are not signed in")
+        if closes:
+            await ui.press("escape", head="! not signed in", gone="You are not signed in")
+        assert (await asyncio.to_thread(demo_slow.frost, "login")).code == 0
+        await ui.expect_head("owner@aurora.example · session")
+        await ui.gone("You are not signed in")
+
+
 @pytest.mark.slow
 @SMALL
 async def test_the_problem_of_an_endpoint_is_shown_in_full(ui: Ui) -> None:

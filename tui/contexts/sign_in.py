@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -12,6 +13,7 @@ from textual.widgets import Static
 
 from client.errors import FrostError
 from client.text import safe
+from tui.shell.routes import PrincipalLoaded
 from tui.state import contexts
 from tui.state.workspace import Workspace
 from tui.widgets.dialog import Confirm, Dialog, hint
@@ -147,6 +149,21 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
     app.notify(f"Signed out of {name}", markup=False)
 
 
+class SessionEnded(Confirm):
+    """Offers to sign in. Closes if another program signs in."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        endpoint = contexts.homely(workspace.endpoint, workspace.environ)
+        facts = [("Context", workspace.context), ("Endpoint", endpoint), ("Why", workspace.link.why)]
+        super().__init__("You are not signed in", facts, yes="Sign in", destructive=False)
+        self._workspace = workspace
+
+    @on(PrincipalLoaded)
+    def _principal_loaded(self) -> None:
+        if self._workspace.link.state != "signed_out":
+            self.dismiss(False)
+
+
 async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
     """Show the dialog of an ended session. Return whether the user has signed in again.
 
@@ -157,8 +174,7 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
     if workspace.read_only:
         app.notify(f"You are not signed in, and {workspace.read_only}: sign-in is disabled", markup=False)
         return False
-    facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
-    if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
+    if not await app.push_screen_wait(SessionEnded(workspace)):
         return False
     try:
         return await sign_in(app, workspace, workspace.context)
@@ -170,7 +186,7 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
 async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
     facts = [
         ("Context", workspace.context),
-        ("Endpoint", workspace.endpoint),
+        ("Endpoint", contexts.homely(workspace.endpoint, workspace.environ)),
         ("Why", "the key, or the account that created it, is revoked, expired or deleted"),
         ("Next", "use another context, or set a new key:"),
         (" ", "frost config set api_key -"),

@@ -134,9 +134,8 @@ class Workspace(ContextState):
     async def _watch_config(self) -> None:
         """Follow sign-ins, sign-outs and context changes by other programs."""
         async for _ in contexts.config_changes(self.connection.config.path):
-            if self.link.state != "signed_out":  # the sign-in dialog is open, and `r` reads the config
-                with suppress(FrostError):  # the file may be incomplete while it is edited
-                    await self._reload_config()
+            with suppress(FrostError):  # the file may be incomplete while it is edited
+                await self._reload_config(retry=False)
 
     def refresh(self) -> None:
         """Read all shown data again, even if the connection is lost."""
@@ -156,9 +155,14 @@ class Workspace(ContextState):
         await self.want_platform()
         return await self._reload_config()
 
-    async def _reload_config(self) -> bool:
+    async def _reload_config(self, *, retry: bool = True) -> bool:
+        """Read the config. After the end of a session, use its credential: only a new one, without `retry`."""
         fresh = await asyncio.to_thread(contexts.again, self.connection)
-        if self.link.state == "signed_out" and not fresh.context.credentials.kinds:
+        credentials = fresh.context.credentials
+        is_new = credentials != self.connection.context.credentials
+        if self.link.state == "signed_out" and not (credentials.kinds and (retry or is_new)):
+            self.connection = fresh
+            self._changed(Topic.CONTEXTS)
             return False
         if self.link.state == "signed_out" or fresh.context.api_endpoint != self.endpoint:
             self.arrive(fresh)
