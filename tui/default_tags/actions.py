@@ -60,7 +60,7 @@ def _is_applying(context: ActionContext) -> str:
 
 @about_record
 def _is_not_removed(_: ActionContext, tag: "TagRow") -> str:
-    return "already removed; press again to restore" if tag.mark == "removed" else ""
+    return "removed from the draft: restore the tag first" if tag.mark == "removed" else ""
 
 
 @about_record
