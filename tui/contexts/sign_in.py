@@ -16,7 +16,7 @@ from client.text import safe
 from tui.shell.routes import PrincipalLoaded
 from tui.state import contexts
 from tui.state.workspace import Workspace
-from tui.widgets.dialog import Confirm, Dialog, hint
+from tui.widgets.dialog import SOON, Confirm, Dialog, hint
 
 if TYPE_CHECKING:
     from client.auth.oidc import DeviceCode as Code
@@ -72,6 +72,23 @@ class DeviceCode(Dialog[bool | None]):
         self.query_one(".device--qr").display = self._has_room_for_qr()
 
 
+class Contacting(Dialog[bool | None]):
+    """Names the platform until it responds to a sign-in. Esc returns None and cancels."""
+
+    LISTENS_AT_ONCE: ClassVar[bool] = True
+
+    def __init__(self, context: str, endpoint: str) -> None:
+        super().__init__()
+        self.context, self.endpoint = context, endpoint
+
+    def title_text(self) -> str:
+        return f"Sign in to {self.context}"
+
+    def content(self) -> ComposeResult:
+        yield Static(Content(safe(f"Contacting {self.endpoint} …")), markup=False)
+        yield hint("Esc cancel")
+
+
 def qr_text(address: str) -> str:
     """Return a QR code in half blocks, two rows per line, dark on light."""
     import segno
@@ -99,35 +116,43 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
 
     connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
     loop = asyncio.get_running_loop()
-    dialogs: list[DeviceCode] = []
+    dialogs: list[Contacting | DeviceCode] = []
     closed = asyncio.Event()
     cancelled = threading.Event()
 
-    def leave(_: bool | None) -> None:
-        cancelled.set()
-        closed.set()
+    def leave(is_over: bool | None) -> None:
+        if not is_over:
+            cancelled.set()
+            closed.set()
 
-    def show(code: "Code") -> None:
-        dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
+    def close() -> None:
+        if dialogs and dialogs[-1].is_attached and not closed.is_set():
+            dialogs[-1].dismiss(True)
+
+    def show(dialog: Contacting | DeviceCode) -> None:
+        close()
         dialogs.append(dialog)
         app.push_screen(dialog, leave)
 
     def on_code(code: "Code") -> None:
-        loop.call_soon_threadsafe(show, code)
+        dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
+        loop.call_soon_threadsafe(show, dialog)
 
     waiting = asyncio.ensure_future(
         asyncio.to_thread(auth_sign_in.sign_in_device, connection, on_code=on_code, cancelled=cancelled)
     )
     leaving = asyncio.ensure_future(closed.wait())
+    endpoint = contexts.homely(contexts.endpoint_text(connection), workspace.environ)
+    contacting = loop.call_later(SOON, lambda: None if dialogs else show(Contacting(name, endpoint)))
     try:
         await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
             return False
         waiting.result()
     finally:
+        contacting.cancel()
         leaving.cancel()
-        if dialogs and dialogs[0].is_attached and not closed.is_set():
-            dialogs[0].dismiss(True)
+        close()
     if name == workspace.context:
         workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
     if connection.context.credentials.kinds[:1] == ("api_key",):

@@ -201,9 +201,9 @@ def endpoint_problem(text: str) -> str | None:
     from client.transport.endpoint import Endpoint
 
     try:
-        Endpoint.parse(text.strip())
+        Endpoint.parse(text.strip(), "endpoint")
     except FrostError as error:
-        return error.message
+        return "; ".join(filter(None, (error.message, error.hint)))
     return None
 
 
