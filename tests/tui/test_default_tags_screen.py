@@ -125,7 +125,7 @@ async def test_commands_palette_help_and_copies_know_the_tags(ui: Ui) -> None:
         ("apply", "No applies in this tenant yet."),
         ("tenant default-tags history", "history"),
         ("tenant default-tags apply --preview", "would change"),
-        ("frost tenant default-tags undo", "Applies in Web Shop"),
+        ("frost tenant default-tags undo", "Recent runs in Web Shop"),
         ("tenant default-tags", "4/10 tags"),
     ):
         await ui.command(line, shows=words)

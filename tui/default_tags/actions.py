@@ -253,7 +253,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="compare",
         guard=selected,
         command=_history_line,
-        help="Show the changes of restoring this version; Enter does the same",
+        help="Show what changed after this version; Enter does the same",
         opens_dialog=True,
         accepts_record_argument=True,
     ),
