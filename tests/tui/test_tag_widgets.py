@@ -146,6 +146,17 @@ async def test_a_conflict_shows_both_sides_and_enter_cancels(size: tuple[int, in
             assert app.answer == way
 
 
+async def test_a_question_with_lines_uses_a_wide_terminal() -> None:
+    line = "bucket  8 would change, 3 skipped, 1 would fail  over its tag limit, changed since, deleted"
+    dialog = ListingConfirm("Apply?", [], [Content(line)], yes="Apply", wrap=False)
+    async with asked(dialog, size=(200, 50)) as (app, pilot):
+        assert line in app.text
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert line not in app.text
+        assert "…" in app.text
+
+
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
 async def test_a_long_question_scrolls_and_keeps_its_buttons(size: tuple[int, int]) -> None:
     facts = [("Tenant", "Web Shop"), ("Effect", "adds only; " * 9)]

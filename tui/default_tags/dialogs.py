@@ -33,7 +33,6 @@ class ListingConfirm(Confirm):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012  (declared on the base class)
     DEFAULT_CSS = """
     ListingConfirm {
-        & > .dialog { width: 84; }
         VerticalScroll { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
         VerticalScroll > Static { height: auto; }
         &.-cut VerticalScroll > Static { text-wrap: nowrap; text-overflow: ellipsis; }
@@ -43,6 +42,7 @@ class ListingConfirm(Confirm):
         &.-short .dialog--buttons { height: 1; }
     }
     """
+    MIN_CELLS = 84
 
     def __init__(
         self,
@@ -71,11 +71,12 @@ class ListingConfirm(Confirm):
             yield listing
 
     def on_resize(self) -> None:
+        super().on_resize()
         for listing in self.query(VerticalScroll):
             listing.styles.max_height = self._room()
 
     def _room(self) -> int:
-        height, width = self.app.size.height, min(84, self.app.size.width) - 22
+        height, width = self.app.size.height, self.cells - 22
         facts = sum(1 + len(value) // max(1, width) for _, value in self.facts)
         return max(2, height - (BESIDES if height >= 30 else BESIDES_SHORT) - facts + 4)
 
@@ -97,12 +98,13 @@ class Listing(Dialog[None]):
     ]
     DEFAULT_CSS = """
     Listing {
-        & > .dialog { width: 84; max-height: 90%; }
+        & > .dialog { max-height: 90%; }
         VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
         VerticalScroll > Static { height: auto; }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 84
 
     def __init__(self, title: str, lines: Sequence[Content], nothing: str) -> None:
         super().__init__()
