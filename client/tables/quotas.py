@@ -114,7 +114,7 @@ _REQUEST = (
     Column("from", "From", align="right", cell=_amount("from")),
     Column("limit", "To", align="right", cell=_amount("limit")),
     Column("status", "Status", whole=True),
-    Column("scope", "Of", whole=True),
+    Column("scope", "For", whole=True),
     time_column("createdAt", "Requested"),
     Column("decision", "Decision"),
     id_column("id", "ID"),

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from client import times
-from client.operations import is_final, is_undo
+from client.operations import is_undo
 from client.tables.columns import parse_time
 from client.tables.default_tags import by_type
 

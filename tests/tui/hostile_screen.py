@@ -274,7 +274,7 @@ class Hostile(KeyQueueApp):
                 ListingConfirm(text, [(text, text)], tags(text), yes="Yes"),
                 Listing(text, tags(text), ""),
                 TagConflict(text, tags(text), tags(text)),
-                TagForm(safe(text, 60), (text, text), TagDraft({}, 1).problem_of, count="1/10"),
+                TagForm(safe(text, 60), (text, text), TagDraft({}, 1), count="1/10"),
                 LastOwner([NamedResource(id=text, name=text)]),
                 Difference(text, text, f"{text} ", coverage(text)),
             ):

@@ -109,6 +109,10 @@ def test_completion_offers_screens_then_words_then_actions() -> None:
     assert "tenants.rename" in complete("te", SCREENS, ())
     assert complete("policy", EVERY, ())[0] == "policies"
     assert complete("use da", SCREENS, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
+    assert complete("tenant use da", SCREENS, ["Data Lake", "Sandbox"]) == ["tenant use Data Lake"]
+    assert complete("tenant use ", SCREENS, ["Data Lake", "Sandbox"]) == ["tenant use Data Lake", "tenant use Sandbox"]
+    assert complete("tenant u", SCREENS, ["Data Lake"]) == ["tenant use "]
+    assert "tenant quota" in complete("tenant ", SCREENS, ())
     assert complete("quit x", SCREENS, ["x"]) == []
     assert complete("sort da", SCREENS, ["Data Lake"]) == []
 

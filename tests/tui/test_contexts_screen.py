@@ -79,6 +79,37 @@ async def test_another_context_that_cannot_be_signed_out_leaves_the_current_one(
         await ui.expect_head("connected")
 
 
+async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_session(demo_slow: Home, ui: Ui) -> None:
+    for closes in (True, False):  # the dialog was closed, or is open
+        await ui.expect_head("owner@aurora.example · session")
+        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+        await ui.press("r", shows="You are not signed in")
+        if closes:
+            await ui.press("escape", head="! not signed in", gone="You are not signed in")
+        assert (await asyncio.to_thread(demo_slow.frost, "login")).code == 0
+        await ui.expect_head("owner@aurora.example · session")
+        await ui.gone("You are not signed in")
+
+
+async def test_a_sign_in_names_a_platform_that_does_not_respond(demo_slow: Home, ui: Ui) -> None:
+    open_connections: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: open_connections.append(writer), "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/api"
+    await ui.expect_head("connected")
+    await ui.press("5", "n", shows="Create a context")
+    await fill(ui, "", "ftp://x")  # a missing name does not hide the problem
+    await ui.expect("'ftp' is not a valid scheme; use", "https://… or unix:/path")
+    await ui.press("shift+tab")
+    await fill(ui, "silent", address)
+    await ui.press("enter", cursor="silent")
+    await ui.press("i", shows=("Sign in to silent", f"Contacting {address}", "Esc cancel"))
+    await ui.press("escape", gone="Contacting", cursor="silent")
+    silent.close()
+    for connection in open_connections:
+        connection.close()
+    assert not ui.toasts[1:]
+
+
 @pytest.mark.slow
 @SMALL
 async def test_the_problem_of_an_endpoint_is_shown_in_full(ui: Ui) -> None:

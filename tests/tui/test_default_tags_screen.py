@@ -38,12 +38,13 @@ async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui:
     await ui.press("tab")
     await ui.type("pre/prod", shows="8/255 bytes")
     await ui.press("enter", shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w save", "D discard"))
+    assert "owner@aurora.example" in ui.row("  owner  "), "a value cut for a less important column"
     await ui.press("enter", on="env", shows=("Edit env", "3/64 bytes", "5/10 tags · Enter change"))
     assert str(ui.app.screen.query_one("#save", Button).label) == "Change"
     await ui.press(*["backspace"] * 4)
     await ui.enter("dev", shows=("~ env", "was prod", "~ 1 changed"))
     await ui.press("delete", on="team", shows=("− team", "removed", "4/10 tags", "+ 1 added  ~ 1 changed  − 1 removed"))
-    await ui.press("e", toast="already removed; press again to restore")
+    await ui.press("e", toast="removed from the draft: restore the tag first")
     await ui.press("delete", gone="− team")
     await ui.press("z", "z", shows="~ env")
     await ui.press("z", gone="~ env")
@@ -124,7 +125,7 @@ async def test_commands_palette_help_and_copies_know_the_tags(ui: Ui) -> None:
         ("apply", "No applies in this tenant yet."),
         ("tenant default-tags history", "history"),
         ("tenant default-tags apply --preview", "would change"),
-        ("frost tenant default-tags undo", "Applies in Web Shop"),
+        ("frost tenant default-tags undo", "Recent runs in Web Shop"),
         ("tenant default-tags", "4/10 tags"),
     ):
         await ui.command(line, shows=words)

@@ -15,7 +15,7 @@ from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.state import loaders
 from tui.state.context_state import BACKOFF
-from tui.state.workspace import config_changes
+from tui.state.contexts import config_changes
 
 
 async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:

@@ -2,17 +2,23 @@
 
 import pytest
 from textual.content import Content
+from textual.events import Paste
 from textual.widgets import Static
 
 from client.models.validation import Problem
-from tests.tui.alone import asked
+from tests.tui.alone import Alone, asked
 from tests.tui.screens import BOTH_SIZES, listened
 from tui.default_tags.dialogs import ListingConfirm, TagConflict, TagForm, problem_text
 from tui.state.tag_draft import TagDraft
 
 
 def form(draft: TagDraft, tag: tuple[str, str] = ("", ""), instead_of: str = "") -> TagForm:
-    return TagForm("New tag", tag, lambda key, value: draft.problem_of(key, value, instead_of), count="3/10 tags")
+    return TagForm("New tag", tag, draft, instead_of, count="3/10 tags")
+
+
+def paste(app: Alone, text: str) -> None:
+    assert app.screen.focused is not None
+    app.screen.focused.post_message(Paste(text))
 
 
 async def test_bytes_are_counted_while_typing() -> None:
@@ -39,6 +45,7 @@ async def test_bytes_are_counted_while_typing() -> None:
         ("trail.", "", "starts and ends with a letter or digit"),
         ("k", 'a"b', 'character 2: a►"'),
         ("k", "x\tz", "character 2: x►␉"),
+        ("a b", "", "character 2: a►␠"),
         ("k", "a\u202eb", "‹U+202E›"),
         ("env", "", "exists already"),
         ("x" * 65, "", "a key has 1 to 64 bytes, not 65"),
@@ -62,11 +69,35 @@ async def test_what_the_rules_allow_is_the_answer() -> None:
             dialog._entry("key").value, dialog._entry("value").value = key, value
             await pilot.press("enter")
             await pilot.pause()
-            assert app.answer == (key, value)
+            assert app.answer == {key: value}
     async with asked(form(TagDraft({}, 1))) as (app, pilot):
         await pilot.press(*"eq", "equals_sign", *"x", "equals_sign", *"y", "enter")
         await pilot.pause()
-        assert app.answer == ("eq", "x=y")
+        assert app.answer == {"eq": "x=y"}
+
+
+async def test_pasted_lines_are_all_added_or_none() -> None:
+    async with asked(form(TagDraft({"env": "prod"}, 1))) as (app, pilot):
+        paste(app, "env=dev\n\n  team = web=1 \r\nempty=\n")
+        await pilot.pause()
+        assert app.answer == {"env": "dev", "team": "web=1", "empty": ""}
+    for text, words in (
+        ("a=1\nbad key=2", ("line 2", "character 4: bad►␠", "nothing was added")),
+        ("a=1\nteam", ("line 2", "expected key=value", "nothing was added")),
+        ("\n".join(f"k{number}=" for number in range(11)), ("at most 10 default tags, not 12", "nothing was added")),
+    ):
+        dialog = form(TagDraft({"env": "prod"}, 1))
+        async with asked(dialog) as (app, pilot):
+            paste(app, text)
+            await pilot.pause()
+            for word in words:
+                assert word in str(dialog.query_one(".tag--problem", Static).content)
+            assert app.answer == "none yet"
+    async with asked(form(TagDraft({}, 1))) as (app, pilot):
+        paste(app, "one=line\n")
+        await pilot.pause()
+        assert isinstance(app.screen, TagForm)
+        assert app.screen.texts == ("one", "line")
 
 
 @BOTH_SIZES
@@ -113,6 +144,17 @@ async def test_a_conflict_shows_both_sides_and_enter_cancels(size: tuple[int, in
             await pilot.press(key)
             await pilot.pause()
             assert app.answer == way
+
+
+async def test_a_question_with_lines_uses_a_wide_terminal() -> None:
+    line = "bucket  8 would change, 3 skipped, 1 would fail  over its tag limit, changed since, deleted"
+    dialog = ListingConfirm("Apply?", [], [Content(line)], yes="Apply", wrap=False)
+    async with asked(dialog, size=(200, 50)) as (app, pilot):
+        assert line in app.text
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert line not in app.text
+        assert "…" in app.text
 
 
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])

@@ -116,7 +116,7 @@ class Account(ListScreen["Organization"]):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ORGANIZATION.columns}
         tenants = number_column("tenants", "Tenants")._replace(
-            cell=lambda record: str(len(self._tenants(record["id"]))),
+            cell=lambda record: "" if self._tenants_hidden else str(len(self._tenants(record["id"]))),
             sort=lambda record: len(self._tenants(record["id"])),
         )
         may = Column("may", "This role can", cell=lambda record: _role_text(str(record.get("role"))))
@@ -179,14 +179,19 @@ class Account(ListScreen["Organization"]):
 
     def detail(self, record: "Organization") -> tuple[str, Sequence[Section]]:
         tenants, known = self._tenants(record.id), self.workspace.tenants_state == "fresh"
+        listed = record_names(tenants, lambda tenant: tenant.display_name or tenant.id, known, "no tenants with access")
         return record.name, [
             ("", [("Your role", record.role), (" ", _role_text(record.role)), ("Slug", record.slug)]),
-            (
-                counted(len(tenants), "tenant", "tenants"),
-                record_names(tenants, lambda tenant: tenant.display_name or tenant.id, known, "no tenants with access"),
-            ),
+            ("Tenants", [("", self.workspace.tenants_error)])
+            if self._tenants_hidden
+            else (counted(len(tenants), "tenant", "tenants"), listed),
             ("ID", [("", record.id)]),
         ]
+
+    @property
+    def _tenants_hidden(self) -> bool:
+        """Whether the credential may not list tenants, so that their number is unknown."""
+        return self.workspace.tenants_state == "refused"
 
     def _tenants(self, organization_id: str) -> "list[TenantRecord]":
         return [tenant for tenant in self.workspace.tenants if tenant.organization_id == organization_id]

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -12,9 +13,10 @@ from textual.widgets import Static
 
 from client.errors import FrostError
 from client.text import safe
+from tui.shell.routes import PrincipalLoaded
 from tui.state import contexts
 from tui.state.workspace import Workspace
-from tui.widgets.dialog import Confirm, Dialog, hint
+from tui.widgets.dialog import SOON, Confirm, Dialog, hint
 
 if TYPE_CHECKING:
     from client.auth.oidc import DeviceCode as Code
@@ -70,6 +72,23 @@ class DeviceCode(Dialog[bool | None]):
         self.query_one(".device--qr").display = self._has_room_for_qr()
 
 
+class Contacting(Dialog[bool | None]):
+    """Names the platform until it responds to a sign-in. Esc returns None and cancels."""
+
+    LISTENS_AT_ONCE: ClassVar[bool] = True
+
+    def __init__(self, context: str, endpoint: str) -> None:
+        super().__init__()
+        self.context, self.endpoint = context, endpoint
+
+    def title_text(self) -> str:
+        return f"Sign in to {self.context}"
+
+    def content(self) -> ComposeResult:
+        yield Static(Content(safe(f"Contacting {self.endpoint} …")), markup=False)
+        yield hint("Esc cancel")
+
+
 def qr_text(address: str) -> str:
     """Return a QR code in half blocks, two rows per line, dark on light."""
     import segno
@@ -97,35 +116,43 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
 
     connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
     loop = asyncio.get_running_loop()
-    dialogs: list[DeviceCode] = []
+    dialogs: list[Contacting | DeviceCode] = []
     closed = asyncio.Event()
     cancelled = threading.Event()
 
-    def leave(_: bool | None) -> None:
-        cancelled.set()
-        closed.set()
+    def leave(is_over: bool | None) -> None:
+        if not is_over:
+            cancelled.set()
+            closed.set()
 
-    def show(code: "Code") -> None:
-        dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
+    def close() -> None:
+        if dialogs and dialogs[-1].is_attached and not closed.is_set():
+            dialogs[-1].dismiss(True)
+
+    def show(dialog: Contacting | DeviceCode) -> None:
+        close()
         dialogs.append(dialog)
         app.push_screen(dialog, leave)
 
     def on_code(code: "Code") -> None:
-        loop.call_soon_threadsafe(show, code)
+        dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
+        loop.call_soon_threadsafe(show, dialog)
 
     waiting = asyncio.ensure_future(
         asyncio.to_thread(auth_sign_in.sign_in_device, connection, on_code=on_code, cancelled=cancelled)
     )
     leaving = asyncio.ensure_future(closed.wait())
+    endpoint = contexts.homely(contexts.endpoint_text(connection), workspace.environ)
+    contacting = loop.call_later(SOON, lambda: None if dialogs else show(Contacting(name, endpoint)))
     try:
         await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
             return False
         waiting.result()
     finally:
+        contacting.cancel()
         leaving.cancel()
-        if dialogs and dialogs[0].is_attached and not closed.is_set():
-            dialogs[0].dismiss(True)
+        close()
     if name == workspace.context:
         workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
     if connection.context.credentials.kinds[:1] == ("api_key",):
@@ -147,6 +174,21 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
     app.notify(f"Signed out of {name}", markup=False)
 
 
+class SessionEnded(Confirm):
+    """Offers to sign in. Closes if another program signs in."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        endpoint = contexts.homely(workspace.endpoint, workspace.environ)
+        facts = [("Context", workspace.context), ("Endpoint", endpoint), ("Why", workspace.link.why)]
+        super().__init__("You are not signed in", facts, yes="Sign in", destructive=False)
+        self._workspace = workspace
+
+    @on(PrincipalLoaded)
+    def _principal_loaded(self) -> None:
+        if self._workspace.link.state != "signed_out":
+            self.dismiss(False)
+
+
 async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
     """Show the dialog of an ended session. Return whether the user has signed in again.
 
@@ -157,8 +199,7 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
     if workspace.read_only:
         app.notify(f"You are not signed in, and {workspace.read_only}: sign-in is disabled", markup=False)
         return False
-    facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
-    if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
+    if not await app.push_screen_wait(SessionEnded(workspace)):
         return False
     try:
         return await sign_in(app, workspace, workspace.context)
@@ -170,7 +211,7 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
 async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
     facts = [
         ("Context", workspace.context),
-        ("Endpoint", workspace.endpoint),
+        ("Endpoint", contexts.homely(workspace.endpoint, workspace.environ)),
         ("Why", "the key, or the account that created it, is revoked, expired or deleted"),
         ("Next", "use another context, or set a new key:"),
         (" ", "frost config set api_key -"),

@@ -60,7 +60,7 @@ def _is_applying(context: ActionContext) -> str:
 
 @about_record
 def _is_not_removed(_: ActionContext, tag: "TagRow") -> str:
-    return "already removed; press again to restore" if tag.mark == "removed" else ""
+    return "removed from the draft: restore the tag first" if tag.mark == "removed" else ""
 
 
 @about_record
@@ -253,7 +253,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="compare",
         guard=selected,
         command=_history_line,
-        help="Show the changes of restoring this version; Enter does the same",
+        help="Show what changed after this version; Enter does the same",
         opens_dialog=True,
         accepts_record_argument=True,
     ),

@@ -139,7 +139,7 @@ class ApplyRuns(ChildListScreen["ApplyRun"]):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply-runs")]
 
     def title_for(self, name: str) -> str:
-        return f"Applies in {name}"
+        return f"Recent runs in {name}"
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in RUN.columns}

@@ -337,11 +337,11 @@ _APPLY = (
 APPLY = Kind("type", "types", "resourceType", _APPLY, fields(_APPLY, type="resourceType"), "resourceType")
 _PREVIEW = (
     TYPE,
-    _number("updated", "To change"),
+    _number("updated", "Would change"),
     _number("skipped", "Skipped"),
-    _number("failed", "Failed"),
+    _number("failed", "Failing"),
     _number("unchanged", "Unchanged"),
-    _number("examined", "Total")._replace(wide=True),
+    _number("examined", "Examined")._replace(wide=True),
 )
 PREVIEW = APPLY._replace(columns=_PREVIEW, filter_fields=fields(_PREVIEW, type="resourceType"))
 

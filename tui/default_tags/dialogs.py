@@ -1,18 +1,21 @@
 """Dialogs of default tags: scrollable lists with and without a question, conflicts, and the form of a tag."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from client.models.validation import KEY_BYTES, VALUE_BYTES, Problem, size
+from client.models.validation import KEY_BYTES, VALUE_BYTES, Problem, problem_of_set, problem_of_tag, size
 from client.text import cut, safe
+from tui.state.tag_draft import TagDraft
 from tui.widgets.dialog import Confirm, Dialog, hint
 
 BESIDES, BESIDES_SHORT = 16, 12  # lines of the dialog without the list
@@ -30,7 +33,6 @@ class ListingConfirm(Confirm):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012  (declared on the base class)
     DEFAULT_CSS = """
     ListingConfirm {
-        & > .dialog { width: 84; }
         VerticalScroll { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
         VerticalScroll > Static { height: auto; }
         &.-cut VerticalScroll > Static { text-wrap: nowrap; text-overflow: ellipsis; }
@@ -40,6 +42,7 @@ class ListingConfirm(Confirm):
         &.-short .dialog--buttons { height: 1; }
     }
     """
+    MIN_CELLS = 84
 
     def __init__(
         self,
@@ -68,11 +71,12 @@ class ListingConfirm(Confirm):
             yield listing
 
     def on_resize(self) -> None:
+        super().on_resize()
         for listing in self.query(VerticalScroll):
             listing.styles.max_height = self._room()
 
     def _room(self) -> int:
-        height, width = self.app.size.height, min(84, self.app.size.width) - 22
+        height, width = self.app.size.height, self.cells - 22
         facts = sum(1 + len(value) // max(1, width) for _, value in self.facts)
         return max(2, height - (BESIDES if height >= 30 else BESIDES_SHORT) - facts + 4)
 
@@ -94,12 +98,13 @@ class Listing(Dialog[None]):
     ]
     DEFAULT_CSS = """
     Listing {
-        & > .dialog { width: 84; max-height: 90%; }
+        & > .dialog { max-height: 90%; }
         VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
         VerticalScroll > Static { height: auto; }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 84
 
     def __init__(self, title: str, lines: Sequence[Content], nothing: str) -> None:
         super().__init__()
@@ -197,13 +202,27 @@ class TagConflict(Dialog[Way | None]):
         return action == "lines" or super().check_action(action, parameters)
 
 
-Check = Callable[[str, str], Problem | str | None]
-"""Returns the problem of a key and value, or None."""
 BEFORE = 12  # characters shown before the invalid one
 
 
-class TagForm(Dialog[tuple[str, str] | None]):
-    """Returns key and value, or None. If the value is empty, `key=value` in the key field is split at the first `=`."""
+class KeyInput(Input):
+    """The key of a new tag, or pasted lines of tags."""
+
+    @dataclass
+    class LinesPasted(Message):
+        text: str
+
+    def _on_paste(self, event: events.Paste) -> None:
+        if len(event.text.strip().splitlines()) > 1:
+            event.prevent_default().stop()
+            self.post_message(self.LinesPasted(event.text))
+
+
+class TagForm(Dialog[Mapping[str, str] | None]):
+    """Returns the tags, or None. If the value is empty, `key=value` in the key field is split at the first `=`.
+
+    Several pasted lines of `key=value` are all returned, or none if one is invalid.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "save", "Save", show=False)]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012  (declared on the base class)
@@ -223,13 +242,23 @@ class TagForm(Dialog[tuple[str, str] | None]):
     LISTENS_AT_ONCE = True
 
     def __init__(
-        self, title: str, tag: tuple[str, str], check: Check, *, count: str, button: str = "Add to draft"
+        self,
+        title: str,
+        tag: tuple[str, str],
+        draft: TagDraft,
+        instead_of: str = "",
+        *,
+        count: str,
+        button: str = "Add to draft",
     ) -> None:
-        """`count` is the number of tags and its limit. The focus is on the value if `tag` has a key."""
+        """`instead_of` is the key of the edited tag. `count` is the number of tags and its limit.
+
+        The focus is on the value if `tag` has a key.
+        """
         super().__init__()
         self._title = title
         self.tag = tag
-        self.check = check
+        self.draft, self.instead_of = draft, instead_of
         self.count = count
         self.button = button
 
@@ -243,7 +272,10 @@ class TagForm(Dialog[tuple[str, str] | None]):
                 Static("", id=f"{name}-bytes", classes="tag--bytes", markup=False),
                 classes="tag--label",
             )
-            entry = Input(text, id=f"tag-{name}", select_on_focus=False)
+            pastes = name == "key" and not self.instead_of
+            hint_text = "or paste lines of key=value" if pastes else ""
+            entry_class = KeyInput if pastes else Input
+            entry = entry_class(text, placeholder=hint_text, id=f"tag-{name}", select_on_focus=False)
             entry.cursor_blink = False
             yield entry
         yield Static("", classes="tag--problem", markup=False)
@@ -284,19 +316,40 @@ class TagForm(Dialog[tuple[str, str] | None]):
             label.update(f"{size(text)}/{most} bytes")
             label.set_class(size(text) > most, "-over")
         # An empty form is not an error yet.
-        problem = self.check(key, value) if key or value else None
+        problem = self._problem(key, value) if key or value else None
         self.query_one(".tag--problem", Static).update(Content(problem_text(problem, key, value)))
 
     @on(Input.Submitted)
     def action_save(self) -> None:
         key, value = self.texts
-        problem = self.check(key, value)
+        problem = self._problem(key, value)
         if problem is not None:
             self.query_one(".tag--problem", Static).update(Content(problem_text(problem, key, value)))
             about_value = isinstance(problem, Problem) and problem.reason.startswith("value")
             self.set_focus(self._entry("value" if about_value else "key"))
             return
-        self.dismiss((key, value))
+        self.dismiss({key: value})
+
+    def _problem(self, key: str, value: str) -> Problem | str | None:
+        return self.draft.problem_of(key, value, self.instead_of)
+
+    @on(KeyInput.LinesPasted)
+    def _lines_pasted(self, event: KeyInput.LinesPasted) -> None:
+        event.stop()
+        tags: dict[str, str] = {}
+        problem = ""
+        for number, text in enumerate(event.text.splitlines(), 1):
+            if problem or not text.strip():
+                continue
+            key, equals, value = (part.strip() for part in text.partition("="))
+            tags[key] = value
+            reason = problem_text(problem_of_tag(key, value), key, value) if equals else "expected key=value"
+            problem = f"line {number}: {reason}" if reason else ""
+        problem = problem or problem_text(problem_of_set({**self.draft.tags, **tags}), "", "")
+        if problem:
+            self.query_one(".tag--problem", Static).update(Content(f"nothing was added; {problem}"))
+        else:
+            self.dismiss(tags)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
@@ -314,5 +367,6 @@ def problem_text(problem: Problem | str | None, key: str, value: str) -> str:
         return safe(problem if isinstance(problem, str) else problem.message)
     text = value if problem.reason.startswith("value") else key
     stray, before = text[problem.index : problem.index + 1], text[: problem.index][-BEFORE:]
-    where = f"character {problem.index + 1}: {cut(safe(before), BEFORE)}►{safe(stray)}" if stray else ""
+    sign = "␠" if stray == " " else safe(stray)
+    where = f"character {problem.index + 1}: {cut(safe(before), BEFORE)}►{sign}" if stray else ""
     return "\n".join(filter(None, (where, safe(problem.message))))

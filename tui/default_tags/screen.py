@@ -51,13 +51,14 @@ _COLUMNS = (
     Column(
         "value", "Value", cell=lambda record: str(record["value"]) or "(empty)", sort=lambda record: record["value"]
     ),
+    Column("note", "Draft", cell=_note),
     Column(
         "bytes",
         "Key, value bytes",
+        wide=True,
         cell=bytes_text,
         sort=lambda record: size(str(record["key"]) + str(record["value"])),
     ),
-    Column("note", "Draft", cell=_note),
 )
 TAG = Kind("tag", "tags", "key", _COLUMNS, fields(_COLUMNS, key="key", value="value", draft="note"), "key")
 
@@ -189,8 +190,8 @@ class DefaultTags(RemoteListScreen[TagRow]):
         key, value = record.key, record.value
         facts = [
             ("Value", value or "(empty)"),
-            ("Key", f"{size(key)} of {KEY_BYTES} bytes"),
-            ("Length", f"{size(value)} of {VALUE_BYTES} bytes"),
+            ("Key length", f"{size(key)} of {KEY_BYTES} bytes"),
+            ("Value length", f"{size(value)} of {VALUE_BYTES} bytes"),
         ]
         if record.mark:
             facts.append(("Draft", record.mark))
@@ -233,14 +234,18 @@ class DefaultTags(RemoteListScreen[TagRow]):
         form = TagForm(
             title,
             (key, value),
-            lambda typed_key, typed_value: draft.problem_of(typed_key, typed_value, instead_of),
+            draft,
+            instead_of,
             count=f"{len(draft.tags)}/{MOST} tags",
             button="Change" if instead_of else "Add to draft",
         )
         answer = await self.app.push_screen_wait(form)
         if answer is not None and self.workspace.tag_drafts.of(tenant_id) is draft:
-            draft.put(*answer, instead_of)
-            self._edited(answer[0])
+            if instead_of:
+                draft.put(*next(iter(answer.items())), instead_of)
+            else:
+                draft.put_all(answer)
+            self._edited(next(iter(answer)))
 
     def do_remove(self) -> None:
         rows = self.table.selected_records

@@ -77,7 +77,7 @@ def of_request(request: "QuotaRequest", tenant: str) -> Sequence[Section]:
     by = request.requested_by
     facts = [
         ("Status", status_text(request.status)),
-        ("Of", owner),
+        ("For", owner),
         ("From", amount_text(request.limit_before, unit)),
         ("To", amount_text(request.limit, unit)),
         ("Requested", exact(request.created_at, now)),

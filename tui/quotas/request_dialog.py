@@ -31,6 +31,7 @@ BUTTONS = {quota_rules.LOWER: "Lower …", quota_rules.REVIEW: "For the organiza
 OFFER = "; Enter requests a limit for the organization instead"
 SENDS = "Request"
 LIMIT_HINT = "Enter the new limit, not the increase"
+NOT_SENT = "not sent, for the reason below the new limit"
 LABEL = 14  # cells of the labels, as in the style sheet
 
 
@@ -143,9 +144,10 @@ class QuotaForm(Dialog[Result | None]):
         """Show the expected outcome, the label of the button and the length of the reason."""
         text, outcome = self._outcome_text()
         self.query_one(".quota--outcome", Static).update(text)
-        button = self.query_one("#save", Button)
-        button.label = BUTTONS.get(outcome, SENDS)
-        button.refresh(layout=True)  # the label changes the width
+        button, label = self.query_one("#save", Button), BUTTONS.get(outcome, SENDS)
+        if str(button.label) != label:
+            button.label = label
+            button.refresh(layout=True)  # the label changes the width
         length = len(self._entry("reason").value.strip())
         count = self.query_one(".quota--count", Static)
         count.set_class(length > LONGEST_REASON, "-problem")
@@ -176,14 +178,15 @@ class QuotaForm(Dialog[Result | None]):
 
     def _valid_draft(self) -> RequestDraft | None:
         """Return the request. Show a problem and return None if it is invalid or would have no effect."""
+        typed = self._entry("limit").value.strip()
         try:
-            limit = whole_number(self._entry("limit").value.strip())
+            limit = whole_number(typed)
         except ValueError as problem:
-            self._show_problem(str(problem), "limit")
+            self._show_problem(NOT_SENT if typed else str(problem), "limit")
             return None
         forecast = self._foresee(limit)
         if forecast.outcome not in quota_rules.SENT and forecast.outcome != quota_rules.REVIEW:
-            self._show_problem("Not sent: the limit would not change.", "limit")
+            self._show_problem(NOT_SENT, "limit")
             return None
         try:
             return RequestDraft(limit, normalize_reason(self._entry("reason").value), forecast.outcome)

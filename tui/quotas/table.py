@@ -218,8 +218,8 @@ def request_columns(title_of: Callable[[str], str]) -> Sequence[Column]:
     return (
         Column("resourceType", "Resource", cell=name, sort=lambda record: name(record).casefold()),
         Column("limit", "From → to", align="right", cell=change, sort=lambda r: r.get("limit"), whole=True),
-        Column("status", "State", cell=status, whole=True),
-        Column("scope", "Of", cell=owner_text, whole=True),
+        Column("status", "Status", cell=status, whole=True),
+        Column("scope", "For", cell=owner_text, whole=True),
         time_column("createdAt", "Requested")._replace(cell=lambda record: age(record.get("createdAt"), times.now())),
         Column("reason", "Reason", wide=True),
     )

@@ -126,10 +126,11 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
         tone = "$text-error"
     nobody = link.state == "signed_out"  # the identity is no longer valid
     missing = workspace.tenant_id and tenant is None and workspace.tenants_state == "fresh"
+    unnamed = workspace.tenant_id if workspace.tenants_state == "refused" else ""
     return HeaderState(
         context=workspace.context,
         organization=tenant.organization_name if tenant is not None else "",
-        tenant=tenant.display_name if tenant is not None else "unavailable: choose another" if missing else "",
+        tenant=tenant.display_name if tenant is not None else "unavailable: choose another" if missing else unnamed,
         status=tenant.status if tenant is not None else "",
         who="" if nobody else workspace.who,
         how="" if nobody else how,

@@ -74,6 +74,8 @@ ONE_OF_MANY = {
     "tags": "default-tags",
 }
 """Screens by the singular of their records, unless their name starts with it, and by their title."""
+TENANT_COMMANDS = ("use ", "list", "quota", "default-tags", "activity")
+"""Subcommands of `frost tenant` that a line takes."""
 TAKES = {
     *("app.switch_tenant", "list.filter", "list.sort", "tenants.create", "tenants.rename"),
     *("default-tags.add", "default-tags.edit"),
@@ -277,7 +279,11 @@ def complete(text: str, screens: Sequence[str], names: Sequence[str], ids: Itera
         starting = [candidate for candidate in candidates if candidate.startswith(typed)]
         within = [candidate for candidate in candidates if typed in candidate and candidate not in starting]
         return list(dict.fromkeys(starting + within))
-    action = ALIASES.get(word.casefold()) or word.casefold()
+    if word.casefold() == "tenant":
+        if not rest.startswith("use "):
+            return [f"{word} {command}" for command in TENANT_COMMANDS if command.startswith(rest)]
+        word, rest = f"{word} use", rest.removeprefix("use ")
+    action = ALIASES.get(word.casefold().removeprefix("tenant ")) or word.casefold()
     if action not in TAKES or action.startswith("list."):  # arguments of list actions are not names
         return []
     typed = rest.strip().casefold()

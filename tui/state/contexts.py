@@ -3,7 +3,9 @@
 Heavy modules are imported inside functions, after the first frame.
 """
 
-from collections.abc import Mapping
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
+
+
+LOOK_SECONDS = 2.0
+"""Interval between two `stat` calls on the configuration file."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,30 @@ def endpoint_problem(text: str) -> str | None:
     from client.transport.endpoint import Endpoint
 
     try:
-        Endpoint.parse(text.strip())
+        Endpoint.parse(text.strip(), "endpoint")
     except FrostError as error:
-        return error.message
+        return "; ".join(filter(None, (error.message, error.hint)))
     return None
+
+
+async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
+    """Yield after each change of the configuration file: written, replaced, created or deleted.
+
+    Args:
+        seconds: The time between two looks at the file.
+    """
+    before = await asyncio.to_thread(_stamp, path)
+    while True:
+        await asyncio.sleep(seconds)
+        now = await asyncio.to_thread(_stamp, path)
+        if now != before:
+            before = now
+            yield
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size

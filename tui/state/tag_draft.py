@@ -108,6 +108,10 @@ class TagDraft:
         """Add or change a tag. `instead_of` is its previous key."""
         self._set({**{old: kept for old, kept in self.tags.items() if old != instead_of}, key: value})
 
+    def put_all(self, tags: Mapping[str, str]) -> None:
+        """Add or change several tags, in one edit."""
+        self._set({**self.tags, **tags})
+
     def remove(self, keys: Iterable[str]) -> None:
         """Remove tags."""
         gone = set(keys)

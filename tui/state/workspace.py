@@ -6,14 +6,14 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from client.errors import Exit, FrostError
 from tui.state import contexts
-from tui.state.context_state import ContextState, Limits
+from tui.state.context_state import ContextState, Limits, T
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import RUNS, Applies, Provisioning
 from tui.state.list_store import Collections, read_error_text
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
-
-
-LOOK_SECONDS = 2.0
-"""Interval between two `stat` calls on the configuration file."""
 
 
 class Workspace(ContextState):
@@ -137,10 +133,9 @@ class Workspace(ContextState):
 
     async def _watch_config(self) -> None:
         """Follow sign-ins, sign-outs and context changes by other programs."""
-        async for _ in config_changes(self.connection.config.path):
-            if self.link.state != "signed_out":  # the sign-in dialog is open, and `r` reads the config
-                with suppress(FrostError):  # the file may be incomplete while it is edited
-                    await self._reload_config()
+        async for _ in contexts.config_changes(self.connection.config.path):
+            with suppress(FrostError):  # the file may be incomplete while it is edited
+                await self._reload_config(retry=False)
 
     def refresh(self) -> None:
         """Read all shown data again, even if the connection is lost."""
@@ -160,9 +155,14 @@ class Workspace(ContextState):
         await self.want_platform()
         return await self._reload_config()
 
-    async def _reload_config(self) -> bool:
+    async def _reload_config(self, *, retry: bool = True) -> bool:
+        """Read the config. After the end of a session, use its credential: only a new one, without `retry`."""
         fresh = await asyncio.to_thread(contexts.again, self.connection)
-        if self.link.state == "signed_out" and not fresh.context.credentials.kinds:
+        credentials = fresh.context.credentials
+        is_new = credentials != self.connection.context.credentials
+        if self.link.state == "signed_out" and not (credentials.kinds and (retry or is_new)):
+            self.connection = fresh
+            self._changed(Topic.CONTEXTS)
             return False
         if self.link.state == "signed_out" or fresh.context.api_endpoint != self.endpoint:
             self.arrive(fresh)
@@ -193,24 +193,30 @@ class Workspace(ContextState):
 
         try:
             client = await self.client()
-            both = asyncio.gather(client.ask(account.me()), client.ask(tenants.list_all(usage=True)))
+            both = asyncio.gather(client.ask(account.me()), _unless_refused(client.ask(tenants.list_all(usage=True))))
             me, page = await self._observe(client, both)
         except FrostError as error:
-            refused = error.exit_code is Exit.NOT_ALLOWED
-            self.tenants_state, self.tenants_error = "refused" if refused else "failed", read_error_text(error)
-            if refused:
-                self.tenants = []
-            self._changed(Topic.TENANTS)
+            self._tenants_failed("failed", error)
             return
         self._set_principal(me)
+        self._memory.who = self.who
+        if isinstance(page, FrostError):
+            self.tenants = []
+            self._tenants_failed("refused", page)
+            self._settle_tenant(me.tenant_id)
+            self._changed(Topic.IDENTITY)
+            return
         self._show_tenants(page.tenants)
         self._settle_tenant(page.default_tenant_id or "")
-        self._memory.who = self.who
         self._changed(Topic.IDENTITY)
         self.provisioning.noticed(page.tenants)
         self.applies.again()
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
+
+    def _tenants_failed(self, state: Literal["failed", "refused"], error: FrostError) -> None:
+        self.tenants_state, self.tenants_error = state, read_error_text(error)
+        self._changed(Topic.TENANTS)
 
     def _show_tenants(self, tenants: Sequence[TenantRecord]) -> None:
         self.tenants, self.tenants_state, self.tenants_error = list(tenants), "fresh", ""
@@ -358,24 +364,11 @@ class Workspace(ContextState):
         await super().close()
 
 
-async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
-    """Yield after each change of the configuration file: written, replaced, created or deleted.
-
-    Args:
-        seconds: The time between two looks at the file.
-    """
-    before = await asyncio.to_thread(_stamp, path)
-    while True:
-        await asyncio.sleep(seconds)
-        now = await asyncio.to_thread(_stamp, path)
-        if now != before:
-            before = now
-            yield
-
-
-def _stamp(path: str) -> tuple[int, ...]:
+async def _unless_refused(response: Awaitable[T]) -> T | FrostError:
+    """Return a response, or the error if the principal may not have it. Other errors are raised."""
     try:
-        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
-    except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_size
+        return await response
+    except FrostError as error:
+        if error.exit_code is not Exit.NOT_ALLOWED:
+            raise
+        return error

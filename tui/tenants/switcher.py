@@ -23,6 +23,7 @@ from tui.widgets.record_table import RecordTable, Tones
 if TYPE_CHECKING:
     from tui.state.preferences import TenantRecord
 
+NO_MATCH = "No tenant matches."
 TALLEST = 16  # lines of the list; more on a tall terminal
 
 
@@ -86,23 +87,23 @@ class TenantSwitcher(Dialog[str | None]):
         recent: Sequence[str] = (),
         columns: Sequence[Column] | None = None,
         tones: Tones | None = None,
+        empty: str = NO_MATCH,
     ) -> None:
         super().__init__()
         self.known = searchable(tenants)
         self.recent = recent
         self.columns = columns
         self.tones = tones
+        self.empty = empty
 
     def title_text(self) -> str:
         return "Switch tenant"
 
     def content(self) -> ComposeResult:
-        line = Input(placeholder="name, slug, organization or id")
+        line = Input(placeholder="name, slug, organization or ID")
         line.cursor_blink = False
         yield line
-        table: RecordTable[TenantRecord] = RecordTable(
-            TENANT, self.columns, tones=self.tones, empty="No tenant matches."
-        )
+        table: RecordTable[TenantRecord] = RecordTable(TENANT, self.columns, tones=self.tones, empty=self.empty)
         table.can_focus = False
         yield table
         yield hint("Enter switch · ↑ ↓ choose · Esc close")
@@ -154,4 +155,5 @@ def switcher(workspace: Workspace) -> TenantSwitcher:
         recent=workspace.recent,
         columns=screen.columns(workspace),
         tones=screen.tones(workspace),
+        empty=NO_MATCH if workspace.tenants else workspace.tenants_error or NO_MATCH,
     )

@@ -108,10 +108,11 @@ class Form(Dialog[Mapping[str, str] | None]):
         index = self.query_one(f"#field-{field.name}", OptionList).highlighted
         return field.choices[index or 0][0]
 
-    def problem(self) -> tuple[Field, str] | None:
-        """Return the first invalid field and its problem."""
+    def problem(self, *, of_empty: bool = True) -> tuple[Field, str] | None:
+        """Return the first invalid field and its problem; without `of_empty`, of the fields with a value."""
         for field in self.fields:
-            reason = field.check(self.value_of(field)) if field.check is not None else None
+            value = self.value_of(field)
+            reason = field.check(value) if field.check is not None and (value or of_empty) else None
             if reason:
                 return field, reason
         return None
@@ -123,10 +124,10 @@ class Form(Dialog[Mapping[str, str] | None]):
     @on(Input.Changed)
     def _changed(self) -> None:
         # An empty field is not reported while the user types.
-        problem = self.problem()
+        problem = self.problem(of_empty=False)
         if problem is None and self._untouched():
             return
-        self.show_problem(problem[1] if problem and self.value_of(problem[0]) else "")
+        self.show_problem(problem[1] if problem else "")
 
     def _untouched(self) -> bool:
         """Return whether all fields have their initial values. Textual reports these as changes, too."""

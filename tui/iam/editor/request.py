@@ -50,7 +50,7 @@ FIELDS = (
     Field(
         "principalType", "Principal", f"empty unknown · {', '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
     ),
-    Field("region", "Region", "empty unknown · a region, such as eu-central-1"),
+    Field("region", "Region", "empty unknown · a region, such as se-sto-1"),
     Field("requestTags", "Request tags", "empty unknown · none · key=value, …"),
     Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
@@ -106,7 +106,7 @@ def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation
             return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else ", ".join(PRINCIPAL_TYPES)
         case "region":
             good = value == UNKNOWN or _REGION.fullmatch(value)
-            return "" if good else "only a-z, 0-9 and -: eu-central-1"
+            return "" if good else "only a-z, 0-9 and -: se-sto-1"
         case "requestTags" | "resourceTags":
             return _tags_problem(value)
         case "sourceIp":
