@@ -1,6 +1,5 @@
 """The lines around the text of the editor: title, tabs, and the verdict on the draft."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from textual.widget import Widget
 
 from client.errors import Exit
 from client.models.analysis import AuthorCheck
-from client.text import cut, safe, width
+from client.text import cut, safe, width, wrapped
 from client.texts.effects import changes
 from tui.iam.editor.evaluation import Evaluation, example_count, place, problem_text, verdict_reason
 
@@ -246,7 +245,7 @@ class Verdict(Widget):
 
 def _wrap(text: str, tone: str, cells: int, room: int) -> list[Content]:
     """Wrap untrusted text to at most `room` lines. The last one is truncated."""
-    lines = textwrap.wrap(safe(text), max(cells, 20), break_on_hyphens=False) or [""]
+    lines = wrapped(safe(text), max(cells, 20))
     if len(lines) > room:
         lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
     return [Content.styled(line, tone) for line in lines]
