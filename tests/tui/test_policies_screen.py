@@ -19,6 +19,8 @@ async def test_rules_and_orphaned_policies_are_shown_and_columns_filtered(ui: Ui
     await ui.expect("3 rules", "1  roll-out · allow", "may  compute:instances:*", "frn:region equals se-sto-1")
     await ui.press("f", shows=("3 rules, folded", "compute:instances:* and 6 more"))
     await ui.press("f", shows="compute:launch-templates:*")
+    await ui.press("d", "end", shows=DEPLOYMENTS)  # an ID fits next to the scrollbar
+    await ui.press("d")
     await ui.cursor_on("contractor access")
     await ui.expect("Effect", "the author has no", "contractors  (group)")
     await ui.press("enter", on="look at compute", shows=('"schemaVersion": "1"', "compute:instances:read"))

@@ -44,7 +44,7 @@ class ListScreen(Row, Generic[T]):
     ListScreen {
         background: $background;
         & > .screen--list { width: 1fr; height: 1fr; }
-        & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 1 1 2; }
+        & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 0 1 2; }
         &.-detail > Detail { display: block; width: 1fr; border-left: none; }
         &.-detail > .screen--list { display: none; }
     }
