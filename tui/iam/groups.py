@@ -93,7 +93,7 @@ class Groups(RemoteListScreen["Group"]):
         if group is not None:
             await changes.edit_texts(
                 self,
-                "Edit group",
+                "Rename or describe group",
                 group,
                 update=lambda identifier, version, changed: ask(
                     group_calls.update(tenant_id, identifier, version=version, **changed)
