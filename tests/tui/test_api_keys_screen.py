@@ -231,13 +231,13 @@ async def test_dialogs_and_the_palette_show_the_names_of_keys(ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("ctrl+p")
     await ui.type("api", shows=("Go to API keys", "In API keys: "))
-    assert "In API keys: Change name" in ui.row("Change API key")
+    assert "In API keys: Change name" in ui.row("Edit API key")
     await ui.press("escape", "6", shows="16 API keys")
     await ui.press("y", shows="command: new API key")
     await ui.press("escape")
     await ui.cursor_on(EVIL)
     for press, title in (
-        ("e", f"Change API key {EVIL} in Staging"),
+        ("e", f"Edit API key {EVIL} in Staging"),
         ("o", f"Rotate {EVIL}"),
         ("v", "Revoke API key?"),
         ("delete", "Delete API key?"),
