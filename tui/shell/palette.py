@@ -237,7 +237,7 @@ def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
     return key + title.pad_right(max(0, TITLE - title.cell_length)) + description
 
 
-HELP_WIDTH, HELP_FRAME = 90, 7  # width of the dialog; of it, the frame, blanks and scrollbar (cells)
+HELP_FRAME = 7  # frame, blanks and scrollbar (cells)
 HELP_KEYS, HELP_TITLE = 12, 30  # cells of the first two columns
 NARROWEST = 24  # minimum width of the third column; below it, texts are under their titles
 
@@ -282,13 +282,14 @@ class Help(Dialog[None]):
     ]
     DEFAULT_CSS = """
     Help {
-        & > .dialog { width: 90; height: 90%; }
+        & > .dialog { height: 90%; }
         Input, Input:focus { border: none; height: 1; padding: 0; background: transparent; }
         VerticalScroll { height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }
         VerticalScroll > Static { height: auto; }
     }
     """
     LISTENS_AT_ONCE = True
+    MIN_CELLS = 90
 
     def __init__(self, sheet: Sequence[Line]) -> None:
         super().__init__()
@@ -331,7 +332,7 @@ class Help(Dialog[None]):
                 parts += [Content("")] if group else []
                 parts.append(Content.styled(line.group, "bold $text-accent"))
                 group = line.group
-            parts += _lines(line, min(HELP_WIDTH, self.app.size.width) - HELP_FRAME)
+            parts += _lines(line, self.cells - HELP_FRAME)
         return Content("\n").join(parts)
 
     @on(Input.Changed)
