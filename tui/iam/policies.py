@@ -15,7 +15,16 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import document_text, kind_text, principal_text, row_names, rules, type_text
+from tui.widgets.policy_text import (
+    author_name,
+    author_text,
+    document_text,
+    kind_text,
+    principal_text,
+    row_names,
+    rules,
+    type_text,
+)
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -40,7 +49,7 @@ class Policies(RemoteListScreen["Policy"]):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in POLICY.columns}
-        author = by_key["author"]._replace(cell=_author_text, sort=lambda record: _author_text(record).casefold())
+        author = by_key["author"]._replace(cell=author_text, sort=lambda record: author_text(record).casefold())
         wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
         attached = by_key["attachmentCount"]._replace(title="Attached")
         return (by_key["name"], author, by_key["version"], attached, *wide)
@@ -54,7 +63,7 @@ class Policies(RemoteListScreen["Policy"]):
 
     def detail(self, record: "Policy") -> tuple[str, Sequence[Section]]:
         attached: RecordList[Attachment] = self.related("attachments", record.id)
-        facts = [("Version", str(record.version)), ("Author", _author_name(record.wire()))]
+        facts = [("Version", str(record.version)), ("Author", author_name(record.wire()))]
         if record.orphaned:
             facts.append(("Effect", "none: the author has no permissions here any more"))
         facts.append(("Updated", time_text(record.updated_at)))
@@ -155,16 +164,6 @@ class Policies(RemoteListScreen["Policy"]):
         )
 
 
-def _author_name(record: Record) -> str:
-    author = record.get("author") or {}
-    return str(author.get("name") or author.get("email") or record.get("authoredBy", ""))
-
-
-def _author_text(record: Record) -> str:
-    """Return the author; `(left)` if the author lost access, so that the policy has no effect."""
-    return f"{_author_name(record)} (left)" if record.get("orphaned") else _author_name(record)
-
-
 def _attachees(attached: "RecordList[Attachment]", nothing: str) -> list[tuple[str, str]]:
     return row_names(attached.records, lambda one: principal_text(one.attachee), attached.known, nothing)
 
@@ -261,12 +260,11 @@ class Versions(ChildListScreen["ListedVersion"]):
     def detail(self, record: "ListedVersion") -> tuple[str, Sequence[Section]]:
         suffix = " · current" if record.newest else ""
         facts = [
-            ("Changed", time_text(record.changed_at)),
+            ("When", time_text(record.changed_at)),
             ("By", record.changed_by_name or record.changed_by or "—"),
-            ("Changed", "made" if record.change == "create" else ", ".join(record.changed) or record.change),
+            ("Change", str(record.change) if record.rolled_back_to is None else f"rollback to {record.rolled_back_to}"),
+            ("Changed", ", ".join(record.changed) or "—"),
         ]
-        if record.rolled_back_to is not None:
-            facts.append(("Rolled back to", str(record.rolled_back_to)))
         texts = [("Name", record.name), ("Description", record.description or "—")]
         return f"Version {record.version}{suffix}", [("", facts), ("", texts), *rules(record.document)]
 
