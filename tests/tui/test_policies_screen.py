@@ -21,6 +21,9 @@ async def test_rules_and_orphaned_policies_are_shown_and_columns_filtered(ui: Ui
     await ui.press("f", shows="compute:launch-templates:*")
     await ui.press("d", "end", shows=DEPLOYMENTS)  # an ID fits next to the scrollbar
     await ui.press("d")
+    await ui.press("x", shows=("Actions", "Del  Delete policy"))
+    await ui.press("delete", shows="Delete policy?")
+    await ui.press("escape", gone="Delete policy?")
     await ui.cursor_on("contractor access")
     await ui.expect("Effect", "the author has no", "contractors  (group)")
     await ui.press("enter", on="look at compute", shows=('"schemaVersion": "1"', "compute:instances:read"))

@@ -127,7 +127,7 @@ def do_example(editor: Editor) -> None:
     editor.example_values = example_values
     editor.form.set_values(example_values)
     key = editor.keys.label("editor.example")
-    editor.toast("Request set to the counterexample" + (f". {key}: back to your request" if key else ""))
+    editor.toast("Request set to the counterexample" + (f" · {key} to restore your request" if key else ""))
 
 
 def _user_id(editor: Editor) -> str:
@@ -164,7 +164,7 @@ async def do_narrow(editor: Editor) -> None:
     fix = fixes[int(choice)]
     editor.pane.set_text(fix.text)
     undo = undo_key(editor.keys)
-    editor.toast(f"Done: {fix.title}" + (f". {undo} in the text to undo" if undo else ""))
+    editor.toast(f"Applied: {fix.title}" + (f" · {undo} in the text to undo" if undo else ""))
 
 
 def undo_key(keys: keymap.Keys) -> str:
@@ -221,9 +221,10 @@ async def do_menu(editor: Editor) -> None:
         Entry(
             action.id,
             action.title,
-            _letter(editor.keys, action.id),
+            _letter(editor.keys, action.id) or editor.keys.label(action.id),
             action.command(context) or action.help,
             action.disabled_reason(context),
+            editor.keys.of(action.id),
         )
         for action in actions.ACTIONS
         if action.id != "editor.menu"
@@ -258,6 +259,7 @@ def do_help(editor: Editor) -> None:
             ("Esc", "Leave the text", "Letters are then keys, and q closes the editor"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
             ("^a ^e", "Start and end of the line", ""),
+            ("^Home ^End", "Start and end of the text", ""),
             ("^← ^→", "Previous word, next word", ""),
             ("^w ^u ^k", "Delete the previous word, to the start or the end of the line", ""),
         )

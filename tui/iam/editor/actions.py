@@ -191,7 +191,7 @@ ACTIONS: tuple[Action, ...] = (
         "Close editor",
         handler="tui.iam.editor.action_handlers:do_close",
         keys=("ctrl+g", "q"),
-        footer_label="leave",
+        footer_label="close",
         help="Asks first if the text has unsaved changes",
         opens_dialog=True,
     ),
