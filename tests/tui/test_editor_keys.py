@@ -50,7 +50,9 @@ async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> No
 async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
     it = await edit()
     await it.expect("f1 help  ^g close")
+    it.editor.toast("something was done")
     await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
+    assert not it.ui.toasts  # the help does not show the message of the editor again
 
 
 @pytest.mark.slow

@@ -328,6 +328,8 @@ class PolicyEditor(EditorLayout):
         if reason := action.disabled_reason(self.action_context()):
             self.toast(f"{action.title}: {reason}", "warning")
             return
+        if action.opens_dialog:
+            self.app.clear_notifications()  # a dialog shows them a second time
         result = action.run(self)
         if inspect.isawaitable(result):
             self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
