@@ -80,6 +80,14 @@ async def test_a_version_is_compared_and_rolled_back_to(demo: Home, ui: Ui) -> N
 
 
 @pytest.mark.slow
+async def test_an_open_editor_names_a_newer_version(demo: Home, ui: Ui) -> None:
+    await ui.policy("look at compute")
+    await ui.press("enter", shows="version 1  ")
+    Desk(demo).done("policy", "update", LOOK, "--description", "changed elsewhere")
+    await ui.expect("version 1  (2 is stored)")
+
+
+@pytest.mark.slow
 async def test_a_form_keeps_its_input_over_a_newer_version(demo: Home, ui: Ui) -> None:
     await ui.policy("look at compute")
     await ui.press("N", shows="Rename or describe policy")

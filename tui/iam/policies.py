@@ -14,6 +14,7 @@ from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
+from tui.state.refresh import Change, ListChanged
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import (
     author_name,
@@ -29,6 +30,7 @@ from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
     from client.models.iam import Attachment, ListedVersion, Member, Policy
+    from tui.iam.editor.screen import PolicyEditor
     from tui.state.list_store import RecordList
 
 
@@ -46,6 +48,7 @@ class Policies(RemoteListScreen["Policy"]):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("policies")]
     folded: bool | None = None
     """Whether the details fold the rules; None until the user chooses."""
+    _editor: "PolicyEditor | None" = None
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in POLICY.columns}
@@ -76,6 +79,11 @@ class Policies(RemoteListScreen["Policy"]):
             ("ID", [("", record.id)]),
         ]
 
+    def changed(self, change: Change) -> None:
+        super().changed(change)
+        if self._editor is not None and self._editor.is_mounted and change == ListChanged(self.LIST_NAME):
+            self._editor.show_title()
+
     # Actions
 
     async def do_edit(self, argument: str = "") -> None:
@@ -96,7 +104,9 @@ class Policies(RemoteListScreen["Policy"]):
             collections.read("catalogue", tenant_id)
         catalogue = collections.rows("catalogue", tenant_id).records
         editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
+        self._editor = editor
         saved = await self.app.push_screen_wait(editor)
+        self._editor = None
         if saved is not None:
             self.post_message(UndoCleared("saving a policy"))
             self.workspace.collections.put("policies", tenant_id, saved)

@@ -29,6 +29,8 @@ class Title(NamedTuple):
     """Whether the text differs from the stored version."""
     status: str = ""
     """State of a save, or a note; empty to show whether the document is saved."""
+    newest: int = 0
+    """The version that another user has stored since; 0 if there is none."""
     tenant: str = ""
     """The tenant of the policy if the header shows another one, otherwise empty."""
 
@@ -51,6 +53,7 @@ class TitleBar(Widget):
             ("Policy  ", "$text-muted"),
             (safe(title.name) or "(unnamed)", "bold"),
             (f"  version {title.version}" if title.version else "  new", "$text-muted"),
+            (f"  ({title.newest} is stored)" if title.newest else "", "$text-warning"),
             (f"  in {safe(title.tenant)}" if title.tenant else "", "$text-warning"),
         ).truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
         return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right
