@@ -53,7 +53,7 @@ async def test_groups_and_policies_are_renamed_and_a_group_is_deleted(demo: Home
     await ui.policy("from the office")
     await ui.press("N", shows="Rename or describe policy")
     await ui.replace("from the desk", toast="Renamed policy from the office to from the desk")
-    await ui.press("z", toast="Undone: policy is named from the office again", cursor="from the office")
+    await ui.press("z", toast="Undone: policy from the desk is named from the office again", cursor="from the office")
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ async def test_removing_members_shows_what_they_lose(demo: Home, ui: Ui) -> None
     await ui.press("escape")
     await ui.press("w", on="old-deploy", shows=("expired: no access", "× expired"), gone="● allowed")
     await ui.press("escape", shows="3 members")
-    await ui.press("delete", on="old-deploy", shows=("Remove 1 member?", "State", "expired"), gone="Then")
+    await ui.press("delete", on="old-deploy", shows=("Remove 1 member?", "Status", "expired"), gone="Then")
     await ui.press("escape", gone="Remove 1 member?")
     await ui.press("delete", on="shop/checkout", shows=("Remove 1 member?", "−", "lost", "− compute:instances:create"))
     await ui.heard()

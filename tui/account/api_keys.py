@@ -161,7 +161,7 @@ class ApiKeys(key_create.KeyForms):
         scopes: Sequence[GrantableScope] = self.related("grantable", "", tenant).records
         known = {scope.scope: scope for scope in scopes}
         facts = [
-            ("State", record.status),
+            ("Status", record.status),
             ("Tenant", record.tenant_name),
             ("Expires", exact(record.expires_at, now)),
             ("Last used", _last_used_text(record)),

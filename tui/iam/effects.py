@@ -100,7 +100,7 @@ _COLUMNS = (
     Column(
         "under", "~", align="right", cell=lambda record: f"~{count:,}" if (count := conditional_count(record)) else ""
     ),
-    Column("status", "State"),
+    Column("status", "Status"),
     # The last columns are dropped first on narrow screens. The totals include inert principals as well.
     Column("inert", "Note", cell=lambda record: "inert" if record.get("inert") else ""),
 )

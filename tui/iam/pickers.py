@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("name", "Name"),
     Column("type", "Type", cell=kind_text),
-    Column("status", "State"),
+    Column("status", "Status"),
     Column("about", "About"),
 )
 PRINCIPAL = Kind(
@@ -26,7 +26,7 @@ PRINCIPAL = Kind(
     "keys and identities",
     "",
     _COLUMNS,
-    fields(_COLUMNS, name="name", type="type", state="status"),
+    fields(_COLUMNS, name="name", type="type", status="status"),
     "name",
 )
 _TONES: Tones = {
