@@ -138,10 +138,8 @@ async def edit_texts(
             show(await update(record.id, stored.version, {name: before[name] for name in changed}))
 
         if "name" in changed:
-            text, undone = (
-                f"Renamed {noun} {before['name']} to {stored.name}",
-                f"{noun} is named {before['name']} again",
-            )
+            text = f"Renamed {noun} {before['name']} to {stored.name}"
+            undone = f"{noun} {stored.name} is named {before['name']} again"
         else:
             text, undone = f"Described {noun} {stored.name}", f"{noun} {stored.name} has its former description again"
         screen.post_message(UndoAvailable(text, undo, undone))
