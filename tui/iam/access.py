@@ -82,7 +82,9 @@ class Catalogue(RemoteListScreen["CatalogueOperation"]):
                 "Target",
                 ANYTHING,
                 "* for any, or frn:service:region:tenant:type/id",
-                check=lambda value: problem("target", value, operation=operation) or None,
+                check=lambda value: (
+                    f"Target: {why}" if (why := problem("target", value, operation=operation)) else None
+                ),
             )
             form = Form(f"Who may {operation}?", [field], save="Show")
             values = await self.app.push_screen_wait(form)

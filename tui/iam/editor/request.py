@@ -103,10 +103,10 @@ def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation
         case "target":
             return _target_problem(value, operation.strip().partition(":")[0])
         case "principalType":
-            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else f"expected {', '.join(PRINCIPAL_TYPES)}"
+            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else ", ".join(PRINCIPAL_TYPES)
         case "region":
             good = value == UNKNOWN or _REGION.fullmatch(value)
-            return "" if good else "expected only a-z, 0-9 and -: eu-central-1"
+            return "" if good else "only a-z, 0-9 and -: eu-central-1"
         case "requestTags" | "resourceTags":
             return _tags_problem(value)
         case "sourceIp":
@@ -135,7 +135,7 @@ def _target_problem(value: str, service: str) -> str:
         return ""
     parts = value.split(":", 4)
     if len(parts) != 5 or parts[0] != "frn" or not all(parts):
-        return "expected * or frn:service:region:tenant:type/id"
+        return "* or frn:service:region:tenant:type/id"
     kind, slash, rest = parts[4].partition("/")
     if parts[4] != "*" and not (slash and kind and rest):
         return "the last part must be type/id"
@@ -162,7 +162,7 @@ def _time_problem(value: str) -> str:
         good = _INSTANT.fullmatch(value) is not None and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         good = False
-    return "" if good else "expected RFC 3339 with a zone: 2026-01-31T12:00:00Z"
+    return "" if good else "RFC 3339 with a zone: 2026-01-31T12:00:00Z"
 
 
 def state(name: str, value: str) -> str:
