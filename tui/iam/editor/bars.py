@@ -196,10 +196,8 @@ class Verdict(Widget):
         if evaluation.request_problem:
             return _wrap(f"! {evaluation.request_problem}", wrong, cells, self.problem_lines)
         room = 1 if self.small else self.reason_lines
-        if evaluation.verdict is None and evaluation.request is not None and evaluation.request.operation:
-            return _wrap("Waiting for the decision …", "$text-muted", cells, room)
         if evaluation.verdict is None:
-            return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)
+            return _wrap(evaluation.undecided_text, "$text-muted", cells, room)
         reason = verdict_reason(evaluation.verdict)
         if evaluation.verdict.some_target and not evaluation.verdict.allowed:
             reason = f"some targets would be allowed; {reason}"

@@ -111,7 +111,7 @@ def _lazy(make: Callable[..., Content], *arguments: object, ref: Ref | None = No
 def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     verdict = evaluation.verdict
     if verdict is None:
-        yield from _wrap("Not evaluated yet: enter an operation in the request.", cells)
+        yield from _wrap(evaluation.undecided_text, cells)
         return
     old = bool(evaluation.stale_reason)
     deciding = verdict.deciding_rule.index if verdict.deciding_rule is not None else None
