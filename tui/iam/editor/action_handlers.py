@@ -210,7 +210,7 @@ async def do_changes(editor: Editor) -> None:
     """Show the operations gained and lost, and the difference in text."""
     text, policy = editor.document.text, editor.document.policy
     effect = await editor.save_flow.effect(text, policy)
-    title = f"Against version {editor.document.version}" if policy is not None else "Operations of the draft"
+    title = "Gained and lost" + (f" since version {editor.document.version}" if policy is not None else "")
     editor.app.push_screen(Review(title, *compared_texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 

@@ -115,7 +115,7 @@ ACTIONS: tuple[Action, ...] = (
         "Remove excess permissions",
         handler="tui.iam.editor.action_handlers:do_narrow",
         keys=("f9", "w"),
-        footer_label="narrow",
+        footer_label="fix",
         guard=_has_counterexamples,
         command=lambda _: line("iam", "policy", "check", "--document", "@FILE"),
         help="Remove permissions that you cannot grant, by the selected counterexample; can be undone",
