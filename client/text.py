@@ -1,4 +1,4 @@
-"""Escape untrusted text for a terminal, and measure its width.
+"""Escape untrusted text for a terminal, measure its width, and wrap it.
 
 Widths are those of rich, which the screens also use, so that all tables agree. It is imported only for text that is not
 printable ASCII.
@@ -48,6 +48,25 @@ def cut(text: str, cells: int) -> str:
     if len(text) <= cells and text.isascii() and text.isprintable():
         return text
     return _cut(_clusters(text), cells)
+
+
+def wrapped(text: str, cells: int) -> list[str]:
+    """Wrap at spaces to lines of at most `cells` characters. A longer word, such as a frn, is cut after `:` or `/`."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if len(joined) <= cells:
+            line = joined
+            continue
+        if line.strip():
+            lines.append(line.rstrip())
+        while len(word) > cells:
+            end = 1 + max(word.rfind(":", 0, cells), word.rfind("/", 0, cells))
+            end = end if end > cells // 2 else cells
+            lines.append(word[:end])
+            word = word[end:]
+        line = word
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
 
 
 def mixed_scripts(text: str) -> bool:

@@ -42,7 +42,7 @@ _WHITE = frozenset(" \t\n\r")
 _HALF_PAIR = "a string with half a surrogate pair"
 _LONG = f"a number of more than {MAX_DIGITS} characters"
 _LARGE = "a number too large to be represented"
-_BAD_STRING = "an unclosed string, a control character or an unknown escape"
+_GOOD_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # In texts without these no number exceeds a limit, so the C parser may convert all numbers itself.
 _LONG_NUMBER = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MAX_DIGITS + 1}}}")
@@ -255,9 +255,7 @@ def _read_member(
     match = _MEMBER.match(text, at)
     if match is None:
         at = _skip_space(text, at)
-        raise _error(
-            _BAD_STRING if text.startswith('"', at) else "expected a member name in double quotes", text, at, path
-        )
+        raise _error(_string_problem(text, at) or "expected a member name in double quotes", text, at, path)
     quoted, start = match[1], match.start(1)
     name: str = json.loads(quoted) if "\\" in quoted else quoted[1:-1]
     if surrogates or "\\u" in quoted:
@@ -279,12 +277,23 @@ def _skip_space(text: str, at: int) -> int:
     return match.end()
 
 
+def _string_problem(text: str, at: int) -> str:
+    """Return why the string at an offset is invalid; empty if there is no string."""
+    match = _GOOD_STRING.match(text, at)
+    if match is None:
+        return ""
+    following = text[match.end() : match.end() + 1]
+    if following in ("", "\n", "\r"):
+        return "the string is not closed"
+    return "an unknown escape in a string" if following == "\\" else "a control character in a string"
+
+
 def _refuse_value(text: str, at: int, path: list[str | int]) -> NoReturn:
     for word in ("NaN", "Infinity", "-Infinity"):
         if text.startswith(word, at):
             raise _error(f"{word} is not JSON", text, at, path)
-    if text.startswith('"', at):
-        raise _error(_BAD_STRING, text, at, path)
+    if problem := _string_problem(text, at):
+        raise _error(problem, text, at, path)
     raise _error("expected a value" if at < len(text) else "the text ends without a value", text, at, path)
 
 

@@ -177,7 +177,9 @@ class _Parser:
                 foreign = _FOREIGN_NAMES.get(name.casefold().removesuffix("s"))
                 suggestions = [foreign] if foreign in allowed else get_close_matches(name, allowed, n=1)
                 self.unknown_names.add((*path, name))
-                self.add_problem((*path, name), f"unknown member; known: {', '.join(allowed)}", tuple(suggestions))
+                self.add_problem(
+                    (*path, name), f"unknown member {_quote(name)}; known: {', '.join(allowed)}", tuple(suggestions)
+                )
 
     def _rule(self, path: Path, value: object) -> Rule | None:
         if not isinstance(value, dict):
@@ -342,4 +344,5 @@ def _incompatible_reason(operator: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return text if text.isprintable() and 0 < len(text) <= 80 else ascii(text[:80])
+    """Quote a text that is empty, long, or has spaces or characters that a terminal does not show."""
+    return text if text.isprintable() and " " not in text and 0 < len(text) <= 80 else ascii(text[:80])

@@ -209,7 +209,7 @@ _VERSION = (
     time_column("changedAt", "When"),
     Column("changedByName", "By"),
     Column("change", "Change", cell=_what),
-    Column("changed", "Changes", cell=_changes_text),
+    Column("changed", "Changed", cell=_changes_text),
     Column("rules", "Rules", align="right", cell=_rules, sort=_rule_count),
     Column("name", "Name", wide=True),
     Column("description", "Description", wide=True),

@@ -69,7 +69,7 @@ Principal = Mapping[str, Any]
 
 NO_EFFECT = "no key or identity gains or loses an operation"
 INERT = "loses its last permission; its next request is denied"
-UNRESTRICTED = "last policy removed: limited only by scopes and creator's permissions"
+UNRESTRICTED = "last policy removed, so limited only by scopes and the creator's permissions"
 _NOTES = {"lost": "lost", "gained": "gained", **CONDITIONAL}
 _SIGNS = {"lost": "-", "gained": "+"}
 _ORDER = ("lost", "conditionalLost", "narrowed", "gained", "conditionalGained", "widened", "conditionsChanged")

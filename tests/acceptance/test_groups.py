@@ -57,7 +57,11 @@ def test_deleting_a_group_lists_its_effects_first(own_desk: Desk) -> None:
     code, shown = desk.answering("y", "group", "delete", group)
     assert code == 0
     assert "2 memberships and 1 policy attachment" in shown
-    for effect in ("last policy removed: limited only", "loses its last permission", "-2 lost: organizations:tenants"):
+    for effect in (
+        "last policy removed, so limited only",
+        "loses its last permission",
+        "-2 lost: organizations:tenants",
+    ):
         assert effect in shown
     assert (desk.reads("terraform"), desk.renames("terraform")) == (200, 200)
 
@@ -151,7 +155,7 @@ def test_access_names_the_path_to_a_permission(own_desk: Desk) -> None:
 
 REMOVE = ("group", "member", "remove")
 KEY = ("--type", "api_key", "--id", KEYS["terraform"])
-BACK = "last policy removed: limited only by scopes and creator's permissions"
+BACK = "last policy removed, so limited only by scopes and the creator's permissions"
 
 
 def effects(desk: Desk, *words: str) -> str:

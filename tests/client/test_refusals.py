@@ -80,7 +80,7 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
         "    loses its last permission; its next request is denied",
         "    -1 lost: a:b:c",
         "  api_key k",
-        "    last policy removed: limited only by scopes and creator's permissions",
+        "    last policy removed, so limited only by scopes and the creator's permissions",
         "    +3 gained: a:b:c and 2 more",
     ]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from client.text import MARKS, cut, mixed_scripts, safe, width
+from client.text import MARKS, cut, mixed_scripts, safe, width, wrapped
 from tests.effort import effort
 
 NASTY = st.text(
@@ -96,3 +96,19 @@ def test_plain_text_does_not_load_the_width_tables() -> None:
     code = "import sys; from client.text import safe, width; safe('a', 3); width('abc'); print('rich' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "lines"),
+    [
+        ("", 10, [""]),
+        ("one two three", 8, ["one two", "three"]),
+        ("a name  (a group)", 40, ["a name  (a group)"]),
+        ("on frn:secrets:*:*:secrets/checkout-*", 30, ["on", "frn:secrets:*:*:secrets/", "checkout-*"]),
+        ("compute:instances:read-console-output", 30, ["compute:instances:", "read-console-output"]),
+        ("x" * 25, 10, ["x" * 10, "x" * 10, "x" * 5]),
+        ("x" * 20 + " y", 10, ["x" * 10, "x" * 10, "y"]),
+    ],
+)
+def test_a_long_word_is_cut_after_a_colon_or_a_slash(text: str, cells: int, lines: list[str]) -> None:
+    assert wrapped(text, cells) == lines

@@ -62,6 +62,7 @@ def test_an_unknown_member_is_refused_at_every_level_with_its_path() -> None:
     problem = problems_in(constrants={})[0]
     assert problem.path == "$.rules[0].constrants"
     assert problem.suggestions == ("constraints",)
+    assert problem.reason.startswith("unknown member constrants; known: name, ")
     assert problems_of(text(RULE, extra=1))[0].path == "$.extra"
     assert problems_in(constraints={"Equals": {"frn:region": "eu"}})[0].suggestions == ("equals",)
     # A member of another policy language leads to ours; a suggestion is a member of the same object.
@@ -161,6 +162,7 @@ def test_targets_keep_colons_in_the_id_and_globs_only_there() -> None:
         *("frn:c:eu/1:*:a/b", "frn:c:*:t/1:a/b", "frn:Compute:*:*:a/b", "frn:c.d:*:*:a/b"),
     ):
         assert problems_in(targets=[target])[0].path == "$.rules[0].targets[0]"
+    assert problems_in(targets=["*, "])[0].reason.startswith("'*, ' is not a valid target")  # quoted for its spaces
 
 
 UNKNOWN_KEYS = ("frn:region ", "frn:Region", "frn:resourceTag/", "frn:resourceTag/env ", "frn:requestTag/ env", "env")

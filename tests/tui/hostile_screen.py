@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from textual.app import ComposeResult
@@ -41,7 +42,7 @@ from tui.account.key_create import NewSecret
 from tui.account.key_form import KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation
 from tui.account.screen import LastOwner, Profile
-from tui.contexts.sign_in import DeviceCode
+from tui.contexts.sign_in import Contacting, DeviceCode, SessionEnded
 from tui.default_tags.apply_text import Summary, progress_lines
 from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict, TagForm
 from tui.default_tags.versions import difference_lines
@@ -99,6 +100,11 @@ def policy(text: str) -> Policy:
         "updatedAt": "2026-01-01T00:00:00Z",
     }
     return Policy.model_validate({**members, "name": "", "document": {}})
+
+
+def workspace(text: str) -> Any:
+    """The parts of a workspace that the dialog of an ended session shows."""
+    return SimpleNamespace(context=text, endpoint=text, environ={}, link=SimpleNamespace(why=text))
 
 
 def coverage(text: str) -> TargetCoverage:
@@ -242,6 +248,8 @@ class Hostile(KeyQueueApp):
                 Menu(text, [Entry(text, text, "a", text), Entry(text, text, "b", text, text)]),
                 Form(text, [Field("name", text, text, text), Field("c", text, choices=[(text, text)])], note=text),
                 DeviceCode(text, text, text, "https://example.com"),
+                Contacting(text, text),
+                SessionEnded(workspace(text)),
                 Help([Line(text, text, text, text)]),
                 TenantSwitcher(rows(), recent=[]),
                 Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),

@@ -84,9 +84,9 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
     await ui.expect("compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced")
-    await ui.expect("requests per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
+    await ui.expect("Rate limit", "per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
     await ui.cursor_on("compute-all")
-    await ui.until(lambda: any(line.endswith("Last used  never") for line in ui.text.splitlines()), "its use")
+    await ui.until(lambda: any(line.endswith("Last used   never") for line in ui.text.splitlines()), "its use")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployers")
     await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
@@ -231,13 +231,13 @@ async def test_dialogs_and_the_palette_show_the_names_of_keys(ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("ctrl+p")
     await ui.type("api", shows=("Go to API keys", "In API keys: "))
-    assert "In API keys: Change name" in ui.row("Change API key")
+    assert "In API keys: Change name" in ui.row("Edit API key")
     await ui.press("escape", "6", shows="16 API keys")
     await ui.press("y", shows="command: new API key")
     await ui.press("escape")
     await ui.cursor_on(EVIL)
     for press, title in (
-        ("e", f"Change API key {EVIL} in Staging"),
+        ("e", f"Edit API key {EVIL} in Staging"),
         ("o", f"Rotate {EVIL}"),
         ("v", "Revoke API key?"),
         ("delete", "Delete API key?"),

@@ -19,10 +19,12 @@ async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> 
     await ui.press("escape")
     await ui.command("catalogue.who compute:launch-templates:create")
     await ui.expect("Who may compute:launch-templates:create?", "Target")
-    await ui.press("enter", shows=("Who may compute:launch-templates:create on *", "deploy-pipeline"))
+    await ui.replace("everything", shows="Target: * or frn:service:region:tenant:type/id")
+    await ui.replace("*", shows=("Who may compute:launch-templates:create on *", "deploy-pipeline"))
     await ui.expect("Astrid Lindqvist", "● allowed", "◐ conditional")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployments", "via group deployers")
+    assert ui.text.count("Allowed by") == 1  # one heading for scope, role and policy
     await ui.press("enter", shows=("Access of deploy-pipeline", "compute:launch-templates:create"))
     await ui.press("escape", shows="Who may compute:launch-templates:create on *")
     await ui.press("escape", shows="528 operations")

@@ -46,7 +46,7 @@ def titles(records: RecordView) -> list[str]:
 def test_a_column_without_values_is_not_shown() -> None:
     one = {"id": "1", "name": "deploy", "type": "api_key", "gainedCount": 0, "lostCount": 2}
     expired = {**one, "id": "2", "status": "expired"}
-    for records, last in (([one], []), ([one, expired], ["State"])):
+    for records, last in (([one], []), ([one, expired], ["Status"])):
         assert titles(view(EFFECT, EFFECT.columns, *records)) == ["Key or identity", "Type", "+", "−", *last]
 
 

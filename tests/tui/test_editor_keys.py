@@ -8,6 +8,7 @@ from textual.widgets._toast import Toast
 from client.models.analysis import AuthorCheck, Counterexample, RequestFacts
 from tests.tui.editing import Edit, document, rule
 from tests.tui.screens import SMALL
+from tui.iam.editor import lists
 from tui.iam.editor.request_form import FieldInput
 
 READ = "compute:instances:read"
@@ -28,6 +29,10 @@ async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> No
     await it.press("ctrl+w", top=it.editor)
     assert it.at == '      "name": "-out",'
     await it.press("ctrl+z")
+    await it.press("ctrl+end")
+    assert it.editor.pane.cursor_location == it.editor.pane.document.end
+    await it.press("ctrl+home")
+    assert it.editor.pane.cursor_location == (0, 0)
     await it.press("f3", "down", "down", *"w")
     await it.until(lambda: it.editor.popup.is_open, "the choices")
     await it.press("down")
@@ -44,8 +49,10 @@ async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> No
 @pytest.mark.parametrize("size", [(80, 60)])
 async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
     it = await edit()
-    await it.expect("f1 help  ^g leave")
+    await it.expect("f1 help  ^g close")
+    it.editor.toast("something was done")
     await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
+    assert not it.ui.toasts  # the help does not show the message of the editor again
 
 
 @pytest.mark.slow
@@ -112,6 +119,22 @@ async def test_at_80_by_24_suggestions_are_in_full_and_no_message_covers_the_ver
     assert f"did you mean {' or '.join(suggestions)}?" in lines
 
 
+async def test_only_typing_opens_completions_and_a_resize_closes_them(edit: Edit) -> None:
+    it = await edit(policy=None, text='{"rules": [{"operations": ["compute:*"]}]}')
+    popup = it.editor.popup
+    it.editor.pane.show_line(0, len('{"rules": [{"operations": ["compute:'))
+    await it.press("f7", shows='"compute:*"')
+    await it.ui.pilot.pause(2 * lists.COMPLETION_SECONDS)
+    assert not popup.is_open
+    it.editor.pane.show_line(
+        *next((row, line.index("*")) for row, line in enumerate(it.text.split("\n")) if "*" in line)
+    )
+    await it.press("i")
+    await it.until(lambda: popup.is_open, "the completions")
+    await it.ui.pilot.resize_terminal(80, 24)
+    await it.until(lambda: not popup.is_open, "a screen without completions")
+
+
 async def test_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
     it = await edit(policy=None, text='["", "b"]')
     it.editor.pane.show_line(0, 2)
@@ -130,7 +153,7 @@ async def test_the_request_before_a_counterexample_is_restored(edit: Edit) -> No
     await it.answered()
     example = Counterexample(operation="dns:zones:read", facts=RequestFacts(region="eu-central-1"))
     for toast, operation, address in (
-        ("Request set to the counterexample. f5: back to your request", "dns:zones:read", ""),
+        ("Request set to the counterexample · f5 to restore your request", "dns:zones:read", ""),
         ("Request restored", READ, "203.0.113.7"),
     ):
         check = AuthorCheck(answer="beyond", counterexamples=(example,))

@@ -15,7 +15,8 @@ from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
 from tui.iam.editor.counterexample_fixes import Fix
 from tui.iam.editor.document import as_stored, text_of
-from tui.iam.editor.request import matches
+from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.request import Request, matches
 from tui.iam.effects import difference_lines
 from tui.shell import keymap
 from tui.state import drafts
@@ -318,3 +319,12 @@ def test_the_undo_key_is_named_while_it_is_bound() -> None:
     assert undo_key(keymap.resolve({})) == "^z"
     assert undo_key(keymap.resolve({"editor.format": "ctrl+z"})) == "super+z"
     assert undo_key(keymap.resolve({"editor.format": "ctrl+z,super+z"})) == ""
+
+
+def test_the_reason_for_no_decision_follows_the_request() -> None:
+    asked = Evaluation(request=Request("dns:zones:read", "*", {}))
+    assert asked.undecided_text == "Waiting for the decision …"
+    assert Evaluation().undecided_text == "Not evaluated: enter an operation in the request."
+    assert asked.with_request_problem("the request is not valid").undecided_text == (
+        "Not evaluated: the request is not valid."
+    )

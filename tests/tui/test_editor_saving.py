@@ -10,7 +10,7 @@ from client.api import analysis
 from client.models.account import Me
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.editing import Edit, document, policies, push, rule, stored
+from tests.tui.editing import Edit, Editing, document, policies, push, rule, stored
 from tests.tui.screens import BOTH_SIZES, SMALL
 from tui.shell.routes import PrincipalLoaded
 from tui.state import drafts
@@ -248,7 +248,7 @@ async def test_a_draft_is_offered_with_its_version(demo: Home, edit: Edit) -> No
     await ui.press("escape", top=ui.app.frame)  # decides nothing
     again = await push(ui, await stored(ui, "deployments"))
     await ui.expect("Unsaved draft of", "Based on version 3")
-    await ui.press("g")
+    await ui.press("r")
     await ui.until(lambda: again.pane.text == typed and again.document.version == 3, "the draft and its version")
     assert again.document.idempotency_key == it.editor.document.idempotency_key
     await ui.press("ctrl+s", shows="Save deployments on version 3")
@@ -286,6 +286,7 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
     it = await edit(policy=None)
     ui = it.ui
     await it.write(document(rule(READ, name="owners")))
+    await it.ask(operation="", target="frn:compute:*:*:instances/web-1")
     await it.press("escape", "q", "k", top=ui.app.frame)
     workspace = ui.app.workspace
     assert workspace.me is not None
@@ -300,8 +301,12 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
     workspace.me = owner
     again = await push(ui, None)
     await ui.expect("Unsaved draft of", "Based on a new policy")
-    await ui.press("g")
+    await ui.press("r")
     await ui.until(lambda: "owners" in again.pane.text, "the owner's draft")
+    resumed = await Editing(ui, again).evaluate(document(rule(READ, name="owner")))
+    assert (again.form.values["operation"], again.form.values["target"]) == ("", "frn:compute:*:*:instances/web-1"), (
+        resumed
+    )
     await again.leave(keep=False)
     await ui.see(top=ui.app.frame)
 
@@ -315,7 +320,7 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
     drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
     again = await push(ui, None)
     await ui.expect("Unsaved draft of")
-    await ui.press("g")
+    await ui.press("r")
     await ui.until(lambda: "earlier" in again.pane.text, "the draft")
     assert not earlier.exists()
 

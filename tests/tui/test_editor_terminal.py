@@ -88,5 +88,5 @@ def test_a_draft_outlives_a_kill_and_is_offered_the_next_time(demo: Home) -> Non
     assert typed in text_of(kept)
     with policy_editor(demo, "enter") as program:
         program.wait_for("Unsaved draft of")
-        program.press("g")
+        program.press("r")
         program.wait_for("unsaved")

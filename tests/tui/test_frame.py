@@ -94,6 +94,7 @@ async def test_details_have_the_focus_until_the_same_key_again(ui: Ui) -> None:
     await ui.press("+", shows="Created")
     await ui.filter("nothing like this", shows="No matches")
     await ui.press("d", toast="Details: nothing is selected")
+    await ui.press("enter", toast="Use tenant: nothing is selected")
 
 
 async def test_replaced_work_never_begins(ui: Ui) -> None:

@@ -38,11 +38,12 @@ async def test_a_group_gets_members_and_a_policy_with_previews(demo: Home, ui: U
 @pytest.mark.slow
 async def test_groups_and_policies_are_renamed_and_a_group_is_deleted(demo: Home, ui: Ui) -> None:
     await ui.press("3", shows="on call")
-    await ui.press("e", on="contractors", shows="Edit group")
+    await ui.press("e", on="contractors", shows="Rename or describe group")
     await ui.replace("day watch", toast="Renamed group contractors to day watch")
-    await ui.press("e", on="day watch", shows="Edit group")
+    await ui.press("e", on="day watch", shows="Rename or describe group")
     await ui.press("tab")
-    await ui.enter("by day", toast="Saved group day watch")
+    await ui.enter("by day", toast="Described group day watch")
+    await ui.press("z", toast="Undone: group day watch has its former description again", gone="by day")
     await ui.press("delete", on="on call")
     await ui.expect("Delete group?", ON_CALL, "2 memberships, 1 attachment, permanently", "Web Shop")
     await ui.answer("enter", shows="on call", gone="Delete group?")
@@ -52,6 +53,7 @@ async def test_groups_and_policies_are_renamed_and_a_group_is_deleted(demo: Home
     await ui.policy("from the office")
     await ui.press("N", shows="Rename or describe policy")
     await ui.replace("from the desk", toast="Renamed policy from the office to from the desk")
+    await ui.press("z", toast="Undone: policy from the desk is named from the office again", cursor="from the office")
 
 
 @pytest.mark.slow
@@ -64,7 +66,7 @@ async def test_removing_members_shows_what_they_lose(demo: Home, ui: Ui) -> None
     await ui.press("escape")
     await ui.press("w", on="old-deploy", shows=("expired: no access", "× expired"), gone="● allowed")
     await ui.press("escape", shows="3 members")
-    await ui.press("delete", on="old-deploy", shows=("Remove 1 member?", "State", "expired"), gone="Then")
+    await ui.press("delete", on="old-deploy", shows=("Remove 1 member?", "Status", "expired"), gone="Then")
     await ui.press("escape", gone="Remove 1 member?")
     await ui.press("delete", on="shop/checkout", shows=("Remove 1 member?", "−", "lost", "− compute:instances:create"))
     await ui.heard()
@@ -93,7 +95,7 @@ async def test_the_access_of_a_member_names_group_policy_and_rule(ui: Ui) -> Non
 @pytest.mark.slow
 async def test_a_form_keeps_its_input_over_a_newer_version(demo: Home, ui: Ui) -> None:
     await ui.press("3", shows="on call")
-    await ui.press("e", on="on call", shows="Edit group")
+    await ui.press("e", on="on call", shows="Rename or describe group")
     Desk(demo).done("group", "update", ON_CALL, "--description", "changed elsewhere")
     await ui.replace("on duty", shows=("and changed", "on duty", "changed elsewhere", "Your input is kept"))
     await ui.press("enter", cursor="on duty")
@@ -124,7 +126,7 @@ async def test_names_with_markup_are_shown_as_text(demo: Home, monkeypatch: pyte
 async def test_forms_keep_the_input_without_a_response(demo: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     forms = (
         ("3", "on call", "n", "New group", "night watch"),
-        ("3", "on call", "e", "Edit group", "on duty"),
+        ("3", "on call", "e", "Rename or describe group", "on duty"),
         ("1", "Data Lake", "e", "Rename tenant", "Data Ocean"),
         ("1", "Data Lake", "n", "Create a tenant", "Night Shift"),
     )

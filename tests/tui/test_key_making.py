@@ -16,7 +16,7 @@ from tests.homes import Home
 from tests.leaks import secrets_in
 from tests.tui.screens import SMALL, Ui, opened, signed_in
 from tui.account.key_create import NewSecret
-from tui.widgets.lines import Secret, Unsaid
+from tui.widgets.lines import LineInput, Secret, Unsaid
 
 pytestmark = pytest.mark.slow
 
@@ -142,8 +142,9 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(demo: Home, ui: Ui) ->
     await form(ui, "dated")
     await choose(ui, "dns:read")
     focus(ui, "ChoiceLine")
-    await ui.press("right", "tab")
-    await ui.type("2027-02-30", shows="not a date (YYYY-MM-DD) or an RFC 3339 timestamp")
+    await ui.press("2")  # the first digit of a date goes to its field
+    await ui.until(lambda: isinstance(ui.app.focused, LineInput), "the field of the date")
+    await ui.type("027-02-30", shows="not a date (YYYY-MM-DD) or an RFC 3339 timestamp")
     await ui.press("enter", shows=("New API key in", "requests per minute"))
     assert ui.text.count("not a date") == 1
     await ui.replace("2099-01-01", shows="a key is valid for at most 2 years: until")
@@ -156,12 +157,15 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(demo: Home, ui: Ui) ->
 
 async def test_refusals_are_shown_in_the_form(demo: Home, ui: Ui) -> None:
     await form(ui, "x")
+    await ui.press("enter", shows="a name has 2 to 100 characters")
+    assert ui.focus == "field-name"
+    await ui.type("x")
     await ui.press("enter", shows="at least one scope is required")
     await choose(ui, "dns:read")
     await ui.gone("at least one scope is required")
-    await ui.press("ctrl+s")
+    focus(ui, "#field-name")
+    await ui.press("backspace", "ctrl+s", shows="a name has 2 to 100 characters")
     await ui.until(lambda: ui.focus == "field-name", "the field at fault")
-    await ui.expect("2")
     assert ui.app.screen.query_one("#field-name").value == "x"
     await ui.type("y")
     await ui.press("tab", "tab")
@@ -236,18 +240,18 @@ async def test_a_changed_key_keeps_secret_and_expiry(demo: Home, ui: Ui) -> None
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
     before = await only_key(demo, "mixed-forms")
-    await ui.press("e", shows=("Change API key mixed-forms", "compute:instances:start"), gone="● 1 year")
+    await ui.press("e", shows=("Edit API key mixed-forms", "compute:instances:start"), gone="● 1 year")
     await ui.expect("2 selected, 1 not enforced yet")
     await choose(ui, "instances:start")
     await choose(ui, "dns:read")
-    await ui.press("ctrl+s", gone="Change API key", toast="Changed mixed-forms")
+    await ui.press("ctrl+s", gone="Edit API key", toast="Edited API key mixed-forms")
     after = await only_key(demo, "mixed-forms")
     assert set(after["scopes"]) == {"compute:read", "dns:read"}
     assert after["expiresAt"] == before["expiresAt"]
-    await ui.press("z", toast="Undone: mixed-forms was restored")
+    await ui.press("z", toast="Undone: API key mixed-forms is as before")
     assert await only_key(demo, "mixed-forms") == before
-    await ui.press("e", shows="Change API key mixed-forms")
-    await ui.press("enter", gone="Change API key")
+    await ui.press("e", shows="Edit API key mixed-forms")
+    await ui.press("enter", gone="Edit API key")
 
 
 @SMALL

@@ -19,6 +19,11 @@ async def test_rules_and_orphaned_policies_are_shown_and_columns_filtered(ui: Ui
     await ui.expect("3 rules", "1  roll-out · allow", "may  compute:instances:*", "frn:region equals se-sto-1")
     await ui.press("f", shows=("3 rules, folded", "compute:instances:* and 6 more"))
     await ui.press("f", shows="compute:launch-templates:*")
+    await ui.press("d", "end", shows=DEPLOYMENTS)  # an ID fits next to the scrollbar
+    await ui.press("d")
+    await ui.press("x", shows=("Actions", "Del  Delete policy"))
+    await ui.press("delete", shows="Delete policy?")
+    await ui.press("escape", gone="Delete policy?")
     await ui.cursor_on("contractor access")
     await ui.expect("Effect", "the author has no", "contractors  (group)")
     await ui.press("enter", on="look at compute", shows=('"schemaVersion": "1"', "compute:instances:read"))
@@ -72,6 +77,14 @@ async def test_a_version_is_compared_and_rolled_back_to(demo: Home, ui: Ui) -> N
     assert ui.focus == "cancel"
     await ui.agree(shows=("4 versions", "► 4", "rollback to 1"))
     assert len(Desk(demo).done("policy", "get", DEPLOYMENTS)["document"]["rules"]) == 1
+
+
+@pytest.mark.slow
+async def test_an_open_editor_names_a_newer_version(demo: Home, ui: Ui) -> None:
+    await ui.policy("look at compute")
+    await ui.press("enter", shows="version 1  ")
+    Desk(demo).done("policy", "update", LOOK, "--description", "changed elsewhere")
+    await ui.expect("version 1  (2 is stored)")
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "api-keys.edit",
-        "Change API key",
+        "Edit API key",
         handler="tui.account.api_keys:ApiKeys.do_edit",
         keys=("e",),
         footer_label="edit",

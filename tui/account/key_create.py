@@ -162,7 +162,7 @@ async def create(screen: KeyForms, name: str = "") -> None:
         screen.read(quiet=True)  # a key may exist even if the response was lost
         return
     await _show_secret(screen, new_key, f"New API key {new_key.api_key.name}", [])
-    screen.post_message(UndoCleared("making an API key"))
+    screen.post_message(UndoCleared("creating an API key"))
 
 
 async def edit(screen: KeyForms, key: "ApiKey") -> None:
@@ -173,7 +173,7 @@ async def edit(screen: KeyForms, key: "ApiKey") -> None:
             return key
         return await _update(screen, key, before, draft)
 
-    title = f"Change API key {key.name} in {screen.workspace.name_of(tenant_id)}"
+    title = f"Edit API key {key.name} in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, before, scopes_of(screen, tenant_id), send, expires=False, button="Save")
     changed = await screen.fill(form, tenant_id)
     if changed is not None:
@@ -210,7 +210,7 @@ def _offer_undo(screen: KeyForms, before: "ApiKey", after: "ApiKey") -> None:
         screen.workspace.collections.put(screen.LIST_NAME, "", restored)
         screen.read(quiet=True)
 
-    screen.post_message(UndoAvailable(f"Changed {after.name}", undo, f"{before.name} was restored"))
+    screen.post_message(UndoAvailable(f"Edited API key {after.name}", undo, f"API key {before.name} is as before"))
 
 
 async def rotate(screen: KeyForms, key: "ApiKey") -> None:

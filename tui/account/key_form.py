@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))
 YEAR = 2
 """Index of the platform's default expiry."""
+MIN_NAME, MAX_NAME = 2, 100
 RATE = 600
 """Default rate limit, in requests per minute."""
 BESIDES = 15  # lines of the dialog without the list of scopes
@@ -117,7 +118,7 @@ class KeyForm(Sending[KeyDraft, Result]):
 
     def content(self) -> ComposeResult:
         draft = self._draft
-        yield from self._line("Name", "name", draft.name, "2 to 100 characters")
+        yield from self._line("Name", "name", draft.name, f"{MIN_NAME} to {MAX_NAME} characters")
         yield from self._line("Description", "description", draft.description, "none")
         yield from self._line("Rate limit", "rate", str(draft.rate_limit), str(RATE), "requests per minute")
         if self._expires:
@@ -230,10 +231,12 @@ class KeyForm(Sending[KeyDraft, Result]):
             return self.query_one(f"#field-{field}", Input).value.strip()
 
         rate = value("rate") or str(RATE)
-        if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
-            return KeyProblem("rateLimit", "the rate limit must be a whole number of requests per minute, at least 1")
         if not value("name"):
             return KeyProblem("name", "a name is required")
+        if not MIN_NAME <= len(value("name")) <= MAX_NAME:
+            return KeyProblem("name", f"a name has {MIN_NAME} to {MAX_NAME} characters")
+        if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
+            return KeyProblem("rateLimit", "the rate limit must be a whole number of requests per minute, at least 1")
         until = self.query_one(Until) if self._expires else None
         if until is not None and until.problem:
             return KeyProblem("expiresAt", "" if until.shows_problem else until.problem)

@@ -178,6 +178,15 @@ class Until(Vertical):
         """Focus the date if it is displayed, otherwise the choices."""
         (self.query_one(LineInput) if self.has_class("-typed") else self.line).focus()
 
+    def on_key(self, event: events.Key) -> None:
+        """Take a digit on the choices as the beginning of a date."""
+        if self.line.has_focus and event.character is not None and event.character.isdecimal():
+            event.stop()
+            self.line.chosen = len(self._choices)
+            entry = self.query_one(LineInput)
+            entry.insert_text_at_cursor(event.character)
+            self.call_after_refresh(self.take_focus)
+
     @on(ChoiceLine.Changed)
     def _chosen(self, event: ChoiceLine.Changed) -> None:
         event.stop()

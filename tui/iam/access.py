@@ -71,12 +71,21 @@ class Catalogue(RemoteListScreen["CatalogueOperation"]):
         ]
 
     async def do_who(self, argument: str = "") -> None:
+        from tui.iam.editor.request import problem
         from tui.widgets.form import Field, Form
 
         operation, _, target = argument.partition(" ")
         operation = operation or (self.record.name if self.record is not None else "")
         if not target:
-            field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for any")
+            field = Field(
+                "target",
+                "Target",
+                ANYTHING,
+                "* for any, or frn:service:region:tenant:type/id",
+                check=lambda value: (
+                    f"Target: {why}" if (why := problem("target", value, operation=operation)) else None
+                ),
+            )
             form = Form(f"Who may {operation}?", [field], save="Show")
             values = await self.app.push_screen_wait(form)
             if values is None:
@@ -92,6 +101,9 @@ ACCESS_TEXTS = {
     "conditional": "only for some targets, or under conditions",
     "denied": "allowed by a rule, but a deny takes precedence",
 }
+
+
+ALLOWED_BY = "Allowed by"
 
 
 class Access(ChildListScreen["AccessOperation"]):
@@ -125,7 +137,7 @@ class Access(ChildListScreen["AccessOperation"]):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACCESS.columns}
-        path = by_key["by"]._replace(title="Path", cell=lambda record: path_text(deciding_grants(record)))
+        path = by_key["by"]._replace(cell=lambda record: path_text(deciding_grants(record)))
         return (by_key["operation"], by_key["access"]._replace(cell=self._access_text), path)
 
     def tones(self) -> Tones:
@@ -134,11 +146,8 @@ class Access(ChildListScreen["AccessOperation"]):
     def detail(self, record: "AccessOperation") -> tuple[str, Sequence[Section]]:
         text = "no access: the grants have no effect" if self._ended else ACCESS_TEXTS.get(record.access, "")
         facts = [("Access", self._access_text(record.wire())), (" ", text)]
-        return record.operation, [
-            ("", facts),
-            *grants("Allowed by", record.by),
-            *grants("Denied by", record.denied_by),
-        ]
+        heading = "Grants without effect" if self._ended else ALLOWED_BY
+        return record.operation, [("", facts), *grants(heading, record.by), *_denials(record)]
 
     def do_policy(self, argument: str = "") -> None:
         record = next((row for row in self.records() if row.operation == argument), self.record)
@@ -166,6 +175,11 @@ def deciding_grants(record: Record) -> Sequence[Mapping[str, Any]]:
     return decisive
 
 
+def _denials(record: "AccessOperation | AllowedPrincipal") -> list[Section]:
+    """Return the denials. They are conditional unless the access is denied."""
+    return grants("Denied by" if record.access == "denied" else "Unless denied by", record.denied_by)
+
+
 class Who(ChildListScreen["AllowedPrincipal"]):
     """Principals that may perform an operation."""
 
@@ -182,7 +196,7 @@ class Who(ChildListScreen["AllowedPrincipal"]):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in WHO.columns}
-        path = by_key["by"]._replace(title="By", cell=lambda record: path_text(record.get("by") or ()))
+        path = by_key["by"]._replace(cell=lambda record: path_text(record.get("by") or ()))
         access = by_key["access"]._replace(cell=access_text)
         return (by_key["name"]._replace(cell=_short), by_key["type"]._replace(cell=kind_text), access, path)
 
@@ -193,8 +207,8 @@ class Who(ChildListScreen["AllowedPrincipal"]):
         facts = [("Type", type_text(record.type)), ("Access", access_text(record.wire()))]
         return record.name, [
             ("", facts),
-            *grants("Because of", record.by),
-            *grants("Unless denied by", record.denied_by),
+            *grants(ALLOWED_BY, record.by),
+            *_denials(record),
             ("ID", [("", record.id)]),
         ]
 

@@ -133,11 +133,19 @@ async def edit_texts(
     async def save(values: Mapping[str, str]) -> None:
         before = form_values(current)
         changed = {name: value for name, value in values.items() if value != before[name]}
-        if changed:
-            name = show(await update(record.id, current.version, changed)).name
-            screen.post_message(UndoCleared(f"editing a {noun}"))
-            text = f"Renamed {noun} {current.name} to {name}" if name != current.name else f"Saved {noun} {name}"
-            screen.frame.toast(text)
+        if not changed:
+            return
+        stored = show(await update(record.id, current.version, changed))
+
+        async def undo() -> None:
+            show(await update(record.id, stored.version, {name: before[name] for name in changed}))
+
+        if "name" in changed:
+            text = f"Renamed {noun} {before['name']} to {stored.name}"
+            undone = f"{noun} {stored.name} is named {before['name']} again"
+        else:
+            text, undone = f"Described {noun} {stored.name}", f"{noun} {stored.name} has its former description again"
+        screen.post_message(UndoAvailable(text, undo, undone))
 
     async def reload() -> T:
         nonlocal current

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def about_record(command: Callable[[T], str]) -> Command:
+def of_record(command: Callable[[T], str]) -> Command:
     """Return a command about the record under the cursor; empty without a record."""
     return lambda context: command(context.record) if context.record is not None else ""
 
 
 def iam(*arguments: str) -> Command:
-    @about_record
+    @of_record
     def command(record: "Group | Policy") -> str:
         return line("iam", *arguments, record.id)
 
@@ -41,19 +41,19 @@ def plain(*arguments: str) -> Command:
 def update(noun: str) -> Command:
     """Return the command that changes name and description of a group or policy."""
 
-    @about_record
+    @of_record
     def command(record: "Group | Policy") -> str:
         return line("iam", noun, "update", record.id, "--name", record.name, "--description", record.description)
 
     return command
 
 
-@about_record
+@of_record
 def who_of_catalogue(operation: "CatalogueOperation") -> str:
     return _who(operation.name)
 
 
-@about_record
+@of_record
 def who_of_access(access: "AccessOperation") -> str:
     return _who(access.operation)
 
@@ -63,7 +63,7 @@ def _who(operation: str) -> str:
     return line("iam", "who", "--operation", operation, "--target", "*")
 
 
-@about_record
+@of_record
 def access(principal: "Member | AllowedPrincipal") -> str:
     """Return the command that lists the operations of a principal."""
     return _access(principal.key)
@@ -73,7 +73,7 @@ def _access(key: str) -> str:
     return line("iam", "access", *key.split(":", 1))
 
 
-@about_record
+@of_record
 def new_member(group: "Group") -> str:
     """Return the command that adds a member to a group."""
     return line("iam", "group", "member", "add", group.id, "--type", "api_key", "--id", "ID")
@@ -92,7 +92,7 @@ def member(verb: str) -> Command:
     return command
 
 
-@about_record
+@of_record
 def attach_policy(policy: "Policy") -> str:
     """Return the command that attaches a policy."""
     return _pair("attach", policy.id, "group", "ID")
@@ -101,7 +101,7 @@ def attach_policy(policy: "Policy") -> str:
 def group_policy(verb: str) -> Command:
     """Return the command that attaches a policy to a group, or detaches it."""
 
-    @about_record
+    @of_record
     def command(group: "Group") -> str:
         return _pair(verb, "POLICY", "group", group.id)
 
@@ -121,14 +121,14 @@ def attachment(verb: str) -> Command:
     return command
 
 
-@about_record
+@of_record
 def opened(attached: "Attachment") -> str:
     """Return the command that lists the members of a group, or the operations of a key or identity."""
     is_group = attached.attachee_type == "group"
     return line("iam", "group", "member", "list", attached.attachee_id) if is_group else _access(attached.key)
 
 
-@about_record
+@of_record
 def first_policy(access: "AccessOperation") -> str:
     """Return the command that shows the first policy that allows or denies an operation."""
     return line("iam", "policy", "get", access.policy_id) if access.policy_id else ""
@@ -139,7 +139,7 @@ def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
 
 
 def version(verb: str, flag: str = "--version") -> Command:
-    @about_record
+    @of_record
     def command(version: "ListedVersion") -> str:
         return line("iam", "policy", verb, version.policy_id, flag, str(version.version))
 

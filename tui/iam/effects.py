@@ -100,9 +100,9 @@ _COLUMNS = (
     Column(
         "under", "~", align="right", cell=lambda record: f"~{count:,}" if (count := conditional_count(record)) else ""
     ),
-    Column("status", "State"),
+    Column("status", "Status"),
     # The last columns are dropped first on narrow screens. The totals include inert principals as well.
-    Column("inert", "Note", cell=lambda record: "inert" if record.get("inert") else ""),
+    Column("inert", "", cell=lambda record: "inert" if record.get("inert") else ""),
 )
 FEWEST_OPERATIONS = 4
 """Lines of operations that the shortest screen shows without scrolling."""

@@ -93,7 +93,7 @@ class Groups(RemoteListScreen["Group"]):
         if group is not None:
             await changes.edit_texts(
                 self,
-                "Edit group",
+                "Rename or describe group",
                 group,
                 update=lambda identifier, version, changed: ask(
                     group_calls.update(tenant_id, identifier, version=version, **changed)
@@ -168,7 +168,7 @@ class Members(ChildListScreen["Member"]):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in MEMBER.columns}
-        status = Column("status", "State", cell=self._status)
+        status = Column("status", "Status", cell=self._status)
         return (by_key["memberName"], by_key["memberType"]._replace(cell=kind_text), status, by_key["addedAt"])
 
     def tones(self) -> Tones:
@@ -184,7 +184,7 @@ class Members(ChildListScreen["Member"]):
     def detail(self, record: "Member") -> tuple[str, Sequence[Section]]:
         groups: RecordList[Group] = self.related("groups of", record.key)
         policies: RecordList[Policy] = self.related("policies of", record.key)
-        facts = [("Type", type_text(record.member_type)), ("State", self.state_of(record.key) or "—")]
+        facts = [("Type", type_text(record.member_type)), ("Status", self.state_of(record.key) or "—")]
         return record.member_name or record.member_id, [
             ("", [*facts, ("Added", time_text(record.added_at))]),
             ("In groups", record_names(groups.records, lambda group: group.name, groups.known, "none")),

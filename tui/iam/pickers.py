@@ -7,7 +7,7 @@ from client.tables.columns import Column, Kind, fields
 from client.tables.iam import POLICY
 from tui.state.list_store import RecordList
 from tui.widgets.picker import Picker
-from tui.widgets.policy_text import kind_text
+from tui.widgets.policy_text import author_text, kind_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("name", "Name"),
     Column("type", "Type", cell=kind_text),
-    Column("status", "State"),
+    Column("status", "Status"),
     Column("about", "About"),
 )
 PRINCIPAL = Kind(
@@ -26,7 +26,7 @@ PRINCIPAL = Kind(
     "keys and identities",
     "",
     _COLUMNS,
-    fields(_COLUMNS, name="name", type="type", state="status"),
+    fields(_COLUMNS, name="name", type="type", status="status"),
     "name",
 )
 _TONES: Tones = {
@@ -82,6 +82,7 @@ async def pick_policies(
     every: RecordList[Policy] = _get(screen, "policies")
     current: RecordList[Policy] = _get(screen, "policies of", f"group:{group_id}")
     by_key = {column.key: column for column in POLICY.columns}
+    author = by_key["author"]._replace(wide=False, cell=author_text)
 
     def records() -> "Sequence[Policy]":
         if attached:
@@ -96,7 +97,7 @@ async def pick_policies(
             records,
             several=False,
             verb="continue",
-            columns=[by_key[key]._replace(wide=False) for key in ("name", "author", "description")],
+            columns=[by_key["name"], author, by_key["description"]._replace(wide=False)],
             tones={"author": lambda record: "warning" if record.get("orphaned") else None},
             empty=_empty((every, current), "No policies to choose from."),
         ),

@@ -14,12 +14,23 @@ from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
+from tui.state.refresh import ListChanged, Update
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import document_text, kind_text, principal_text, record_names, rules, type_text
+from tui.widgets.policy_text import (
+    author_name,
+    author_text,
+    document_text,
+    kind_text,
+    principal_text,
+    record_names,
+    rules,
+    type_text,
+)
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
     from client.models.iam import Attachment, ListedVersion, Member, Policy
+    from tui.iam.editor.screen import PolicyEditor
     from tui.state.list_store import RecordList
 
 
@@ -37,10 +48,11 @@ class Policies(RemoteListScreen["Policy"]):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("policies")]
     folded: bool | None = None
     """Whether the details fold the rules; None until the user chooses."""
+    _editor: "PolicyEditor | None" = None
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in POLICY.columns}
-        author = by_key["author"]._replace(cell=_author_text, sort=lambda record: _author_text(record).casefold())
+        author = by_key["author"]._replace(cell=author_text, sort=lambda record: author_text(record).casefold())
         wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
         attached = by_key["attachmentCount"]._replace(title="Attached")
         return (by_key["name"], author, by_key["version"], attached, *wide)
@@ -54,7 +66,7 @@ class Policies(RemoteListScreen["Policy"]):
 
     def detail(self, record: "Policy") -> tuple[str, Sequence[Section]]:
         attached: RecordList[Attachment] = self.related("attachments", record.id)
-        facts = [("Version", str(record.version)), ("Author", _author_name(record.wire()))]
+        facts = [("Version", str(record.version)), ("Author", author_name(record.wire()))]
         if record.orphaned:
             facts.append(("Effect", "none: the author has no permissions here any more"))
         facts.append(("Updated", time_text(record.updated_at)))
@@ -66,6 +78,11 @@ class Policies(RemoteListScreen["Policy"]):
             ("Attached to", _attachees(attached, "none, so the policy has no effect")),
             ("ID", [("", record.id)]),
         ]
+
+    def changed(self, change: Update) -> None:
+        super().changed(change)
+        if self._editor is not None and self._editor.is_mounted and change == ListChanged(self.LIST_NAME):
+            self._editor.show_title()
 
     # Actions
 
@@ -87,7 +104,9 @@ class Policies(RemoteListScreen["Policy"]):
             collections.read("catalogue", tenant_id)
         catalogue = collections.get("catalogue", tenant_id).records
         editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
+        self._editor = editor
         saved = await self.app.push_screen_wait(editor)
+        self._editor = None
         if saved is not None:
             self.post_message(UndoCleared("saving a policy"))
             self.workspace.collections.put("policies", tenant_id, saved)
@@ -153,16 +172,6 @@ class Policies(RemoteListScreen["Policy"]):
             {"change": "deletePolicy", "policyId": policy.id},
             lambda identifier, version: ask(policy_calls.delete(tenant_id, identifier, version)),
         )
-
-
-def _author_name(record: Record) -> str:
-    author = record.get("author") or {}
-    return str(author.get("name") or author.get("email") or record.get("authoredBy", ""))
-
-
-def _author_text(record: Record) -> str:
-    """Return the author; `(left)` if the author lost access, so that the policy has no effect."""
-    return f"{_author_name(record)} (left)" if record.get("orphaned") else _author_name(record)
 
 
 def _attachees(attached: "RecordList[Attachment]", nothing: str) -> list[tuple[str, str]]:
@@ -261,12 +270,11 @@ class Versions(ChildListScreen["ListedVersion"]):
     def detail(self, record: "ListedVersion") -> tuple[str, Sequence[Section]]:
         suffix = " · current" if record.newest else ""
         facts = [
-            ("Changed", time_text(record.changed_at)),
+            ("When", time_text(record.changed_at)),
             ("By", record.changed_by_name or record.changed_by or "—"),
-            ("Changed", "made" if record.change == "create" else ", ".join(record.changed) or record.change),
+            ("Change", str(record.change) if record.rolled_back_to is None else f"rollback to {record.rolled_back_to}"),
+            ("Changed", ", ".join(record.changed) or "—"),
         ]
-        if record.rolled_back_to is not None:
-            facts.append(("Rolled back to", str(record.rolled_back_to)))
         texts = [("Name", record.name), ("Description", record.description or "—")]
         return f"Version {record.version}{suffix}", [("", facts), ("", texts), *rules(record.document)]
 

@@ -44,7 +44,7 @@ class ListScreen(Row, Generic[T]):
     ListScreen {
         background: $background;
         & > .screen--list { width: 1fr; height: 1fr; }
-        & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 1 1 2; }
+        & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 0 1 2; }
         &.-detail > Detail { display: block; width: 1fr; border-left: none; }
         &.-detail > .screen--list { display: none; }
     }
@@ -241,8 +241,8 @@ class ListScreen(Row, Generic[T]):
 
     @on(RecordTable.Opened)
     def _opened(self, event: RecordTable.Opened) -> None:
-        if event.record is not None:
-            self.post_message(RunAction(self.PRIMARY, self.id_of(event.record)))
+        record_id = self.id_of(event.record) if event.record is not None else ""
+        self.post_message(RunAction(self.PRIMARY, record_id))  # without a record, the action shows why it is disabled
 
     @on(Heading.Filtered)
     def _filtered(self, event: Heading.Filtered) -> None:

@@ -329,6 +329,7 @@ class MainScreen(Navigator):
                 self.keys.label(action.id),
                 action.command(context),
                 action.disabled_reason(context),
+                self.keys.of(action.id),
             )
             for action in actions.of_scope(context.screen)
         ]

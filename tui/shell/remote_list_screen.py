@@ -188,7 +188,7 @@ class RemoteListScreen(ListScreen[T]):
         name, key = argument.casefold(), self.KIND.name_key
         same = [row for row in records if str(json_of(row).get(key, "")).casefold() == name]
         if record is None and len(same) != 1:
-            several = f"several {self.KIND.plural} are named {argument}: use the id"
+            several = f"several {self.KIND.plural} are named {argument}: use the ID"
             self.frame.toast(several if same else f"{self.KIND.name} not found: {argument}", "warning")
         return record or (same[0] if len(same) == 1 else None)
 

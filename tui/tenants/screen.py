@@ -319,5 +319,5 @@ def _choice(ambiguous: FrostError, name: str) -> "Menu":
         for tenant in tenants
     ]
     more = details.get("count", 0) - len(tenants)
-    foot = f"{more} more with this name: use the id · Esc close" if more > 0 else "Enter use · Esc close"
+    foot = f"{more} more with this name: use the ID · Esc close" if more > 0 else "Enter use · Esc close"
     return Menu(f"Which {cut(safe(name), 40)}?", entries, foot=foot)

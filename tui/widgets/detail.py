@@ -1,6 +1,5 @@
 """The detail pane: labels and values of the record under the cursor."""
 
-import textwrap
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
@@ -8,7 +7,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from client.text import safe
+from client.text import safe, wrapped
 
 Section = tuple[str, Sequence[tuple[str, str]]]
 
@@ -50,11 +49,15 @@ class Detail(VerticalScroll):
         self._paint()
 
     def on_resize(self) -> None:
-        if self.scrollable_content_region.width != self._room:
+        if self._cells() != self._room:
             self._paint()
 
+    def _cells(self) -> int:
+        """Return the width of a line, which is the same with and without the scrollbar."""
+        return self.scrollable_content_region.width - (0 if self.show_vertical_scrollbar else 1)
+
     def _paint(self) -> None:
-        self._room = self.scrollable_content_region.width
+        self._room = self._cells()
         self.query_one(".detail--body", Static).update(self._body(self._sections))
 
     def _body(self, sections: Sequence[Section]) -> Content:
@@ -75,6 +78,6 @@ class Detail(VerticalScroll):
     def _lines(self, name: str, label: int, value: str) -> list[Content]:
         left = label + 2 if label else 0
         room = max(NARROWEST, self._room - left) if self._room else len(value) + 1
-        first, *more = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
+        first, *more = wrapped(value, room)
         lines = [Content.assemble((f"{name:<{label}}  ", "$text-muted"), first) if left else Content(first)]
         return lines + [Content(" " * left + line) for line in more]

@@ -24,7 +24,7 @@ BESIDES_MENU = 8  # other lines of the dialog, if it is short
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry. Its character `key` chooses it; `reason` is why it is disabled."""
+    """An entry. Its character `key` or one of its `keys` chooses it; `reason` is why it is disabled."""
 
     value: str
     title: str
@@ -32,6 +32,8 @@ class Entry:
     note: str = ""
     """Shown below the list for the entry under the cursor."""
     reason: str = ""
+    keys: Sequence[str] = ()
+    """Names of keys without a character, such as `delete`."""
 
 
 class Menu(Dialog[str | None]):
@@ -91,7 +93,7 @@ class Menu(Dialog[str | None]):
 
     def on_key(self, event: events.Key) -> None:
         for entry in self.entries:
-            if entry.key and event.character == entry.key:
+            if (entry.key and event.character == entry.key) or event.key in entry.keys:
                 event.stop()
                 self._choose(entry)
                 return

@@ -1,4 +1,4 @@
-"""Texts of rules, grants and principals for the detail pane."""
+"""Texts of rules, grants, authors and principals."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +33,17 @@ def type_text(principal_type: str) -> str:
 def principal_text(principal: "PrincipalRef") -> str:
     """Return name and type of a principal; without a name, its id."""
     return f"{principal.name or principal.id}  ({type_text(principal.type)})"
+
+
+def author_name(record: Record) -> str:
+    """Return the name of the author of a policy; without a name, the e-mail address or the ID."""
+    author = record.get("author") or {}
+    return str(author.get("name") or author.get("email") or record.get("authoredBy", ""))
+
+
+def author_text(record: Record) -> str:
+    """Return the author; `(left)` if the author lost access, so that the policy has no effect."""
+    return f"{author_name(record)} (left)" if record.get("orphaned") else author_name(record)
 
 
 def document_text(document: object) -> str:
@@ -95,21 +106,22 @@ def listed(label: str, values: Sequence[object]) -> Iterator[Fact]:
 
 
 def grants(heading: str, entries: "Sequence[Grant]") -> list[Section]:
-    """Return the grants or denials of an operation, with their paths."""
-    sections: list[Section] = []
+    """Return the grants or denials of an operation under one heading: scope and role, then the policies."""
+    plain = [
+        (grant.kind, grant.scope if grant.kind == "scope" else grant.role) for grant in entries if not grant.policy_id
+    ]
+    blocks: list[list[Fact]] = [plain] if plain else []
     for grant in entries:
-        if not grant.policy_id:
-            sections.append((heading, [(grant.kind, {"scope": grant.scope, "role": grant.role}.get(grant.kind, ""))]))
-            continue
-        facts = [
-            ("policy", grant.policy_name),
-            ("rule", rule_text(grant.rule_index, grant.rule_name).removeprefix("rule ")),
-            ("path", paths_text([path.wire() for path in grant.paths]) or "attached directly"),
-        ]
-        facts += listed("on", grant.targets)
-        facts += listed("when", [f"{one.key} {one.operator} {', '.join(one.values)}" for one in grant.constraints])
-        sections.append((heading, facts))
-    return sections
+        if grant.policy_id:
+            facts = [
+                ("policy", grant.policy_name),
+                ("rule", rule_text(grant.rule_index, grant.rule_name).removeprefix("rule ")),
+                ("path", paths_text([path.wire() for path in grant.paths]) or "attached directly"),
+            ]
+            facts += listed("on", grant.targets)
+            facts += listed("when", [f"{one.key} {one.operator} {', '.join(one.values)}" for one in grant.constraints])
+            blocks.append(facts)
+    return [("" if index else heading, facts) for index, facts in enumerate(blocks)]
 
 
 def path_text(records: Sequence[Mapping[str, Any]]) -> str:

@@ -108,7 +108,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
             return self.table
 
     class Opened(Highlighted):
-        """Enter was pressed, or the record under the cursor was clicked again."""
+        """Enter was pressed, or the record under the cursor was clicked again. The row of an empty list is None."""
 
     @dataclass(eq=False)
     class Arranged(Message):
@@ -379,8 +379,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         return True
 
     def action_open(self) -> None:
-        if self.record is not None:
-            self.post_message(self.Opened(self, self.record))
+        self.post_message(self.Opened(self, self.record))
 
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:

@@ -130,7 +130,7 @@ def do_example(editor: Editor) -> None:
     editor.example_values = example_values
     editor.form.set_values(example_values)
     key = editor.keys.label("editor.example")
-    editor.toast("Request set to the counterexample" + (f". {key}: back to your request" if key else ""))
+    editor.toast("Request set to the counterexample" + (f" · {key} to restore your request" if key else ""))
 
 
 async def do_narrow(editor: Editor) -> None:
@@ -163,7 +163,7 @@ async def do_narrow(editor: Editor) -> None:
     fix = fixes[int(choice)]
     editor.pane.set_text(fix.text)
     undo = undo_key(editor.keys)
-    editor.toast(f"Done: {fix.title}" + (f". {undo} in the text to undo" if undo else ""))
+    editor.toast(f"Applied: {fix.title}" + (f" · {undo} in the text to undo" if undo else ""))
 
 
 def undo_key(keys: keymap.Keys) -> str:
@@ -209,7 +209,7 @@ async def do_changes(editor: Editor) -> None:
     """Show the operations gained and lost, and the difference in text."""
     text, policy = editor.document.text, editor.document.policy
     effect = await editor.save_flow.effect(text, policy)
-    title = f"Against version {editor.document.version}" if policy is not None else "Operations of the draft"
+    title = "Gained and lost" + (f" since version {editor.document.version}" if policy is not None else "")
     editor.app.push_screen(Review(title, *compared_texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 
@@ -220,9 +220,10 @@ async def do_menu(editor: Editor) -> None:
         Entry(
             action.id,
             action.title,
-            _letter(editor.keys, action.id),
+            _letter(editor.keys, action.id) or editor.keys.label(action.id),
             action.command(context) or action.help,
             action.disabled_reason(context),
+            editor.keys.of(action.id),
         )
         for action in actions.ACTIONS
         if action.id != "editor.menu"
@@ -257,6 +258,7 @@ def do_help(editor: Editor) -> None:
             ("Esc", "Leave the text", "Letters are then keys, and q closes the editor"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
             ("^a ^e", "Start and end of the line", ""),
+            ("^Home ^End", "Start and end of the text", ""),
             ("^← ^→", "Previous word, next word", ""),
             ("^w ^u ^k", "Delete the previous word, to the start or the end of the line", ""),
         )

@@ -126,8 +126,8 @@ async def ask_to_resume(
 ) -> str | None:
     """Ask what to do with a draft. Return `resume`, `drop`, or None to close the editor."""
     base = f"Based on {f'version {draft.base_version}' if draft.base_version else 'a new policy'}"
-    other = "Open the stored version" if document.id else "Start over"
-    entries = [Entry("resume", "Resume the draft", "g", base), Entry("drop", other, "", "Deletes the draft")]
+    other = f"Discard the draft, {'open the stored version' if document.id else 'start over'}"
+    entries = [Entry("resume", "Resume the draft", "r", base), Entry("drop", other, "d")]
     foot = "Enter or its key: choose · Esc close editor"
     return await show_dialog(Menu(f"Unsaved draft of {time_text(draft.at)}", entries, foot=foot))
 

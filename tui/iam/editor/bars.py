@@ -1,6 +1,5 @@
 """The lines around the text of the editor: title, tabs, and the verdict on the draft."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from textual.widget import Widget
 
 from client.errors import Exit
 from client.models.analysis import AuthorCheck
-from client.text import cut, safe, width
+from client.text import cut, safe, width, wrapped
 from client.texts.effects import changes
 from tui.iam.editor.evaluation import Evaluation, example_count, place, problem_text, verdict_reason
 
@@ -30,6 +29,8 @@ class Title(NamedTuple):
     """Whether the text differs from the stored version."""
     status: str = ""
     """State of a save, or a note; empty to show whether the document is saved."""
+    newest: int = 0
+    """The version that another user has stored since; 0 if there is none."""
     tenant: str = ""
     """The tenant of the policy if the header shows another one, otherwise empty."""
 
@@ -52,6 +53,7 @@ class TitleBar(Widget):
             ("Policy  ", "$text-muted"),
             (safe(title.name) or "(unnamed)", "bold"),
             (f"  version {title.version}" if title.version else "  new", "$text-muted"),
+            (f"  ({title.newest} is stored)" if title.newest else "", "$text-warning"),
             (f"  in {safe(title.tenant)}" if title.tenant else "", "$text-warning"),
         ).truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
         return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right
@@ -195,7 +197,7 @@ class Verdict(Widget):
             return _wrap(f"! {evaluation.request_problem}", wrong, cells, self.problem_lines)
         room = 1 if self.small else self.reason_lines
         if evaluation.verdict is None:
-            return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)
+            return _wrap(evaluation.undecided_text, "$text-muted", cells, room)
         reason = verdict_reason(evaluation.verdict)
         if evaluation.verdict.some_target and not evaluation.verdict.allowed:
             reason = f"some targets would be allowed; {reason}"
@@ -246,7 +248,7 @@ class Verdict(Widget):
 
 def _wrap(text: str, tone: str, cells: int, room: int) -> list[Content]:
     """Wrap untrusted text to at most `room` lines. The last one is truncated."""
-    lines = textwrap.wrap(safe(text), max(cells, 20), break_on_hyphens=False) or [""]
+    lines = wrapped(safe(text), max(cells, 20))
     if len(lines) > room:
         lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
     return [Content.styled(line, tone) for line in lines]

@@ -251,6 +251,17 @@ class Evaluation:
         return replace(self, request=request, current=current, overdue=False)
 
     @property
+    def undecided_text(self) -> str:
+        """Why there is no decision yet."""
+        if self.problems:
+            return "Not evaluated: the text has problems."
+        if self.request_problem:
+            return f"Not evaluated: {self.request_problem}."
+        if self.error is None and self.request is not None and self.request.operation:
+            return "Waiting for the decision …"
+        return "Not evaluated: enter an operation in the request."
+
+    @property
     def stale_reason(self) -> str:
         """Why the results do not apply to the current text; empty if they do or if an evaluation is running."""
         if self.problems:

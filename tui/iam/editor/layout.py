@@ -22,6 +22,7 @@ from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.action import ActionContext
 from tui.shell.bars import Footer, Header, Key, TooSmall, header_state
+from tui.state.list_store import RecordList
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import LaysOutOnce
@@ -137,7 +138,10 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
         elsewhere = self.tenant_id != self.workspace.tenant_id  # another shell may have switched the tenant
         tenant = self.workspace.name_of(self.tenant_id) if elsewhere else ""
         status = self.status or self.note
-        self.title_bar.title = Title(document.name, document.version, document.is_changed, status, tenant)
+        policies: RecordList[Policy] = self.workspace.collections.get("policies", self.tenant_id)
+        newest = next((policy.version for policy in policies.records if policy.id == document.id), 0)
+        newest = newest if newest > document.version else 0
+        self.title_bar.title = Title(document.name, document.version, document.is_changed, status, newest, tenant)
 
     def show_note(self, note: str) -> None:
         self.note = note

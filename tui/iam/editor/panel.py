@@ -1,6 +1,5 @@
 """The panel and the lines of its views: rules, coverage, author check, problems."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -10,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 
 from client.models.analysis import Counterexample, DocumentProblem, SimulatedRule, TargetCoverage
-from client.text import cut, safe, width
+from client.text import cut, safe, width, wrapped
 from client.texts.effects import changes
 from client.texts.refusals import facts_text
 from tui.iam.editor import request
@@ -98,7 +97,7 @@ def _plain(text: str, tone: str = "$text-muted") -> Line:
 
 def _wrap(text: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
     """Yield the text as wrapped, indented lines."""
-    for part in textwrap.wrap(safe(text), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
+    for part in wrapped(safe(text), max(16, cells - len(indent) - 1)):
         yield Line(Content.styled(indent + part, tone))
 
 
@@ -112,7 +111,7 @@ def _lazy(make: Callable[..., Content], *arguments: object, ref: Ref | None = No
 def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     verdict = evaluation.verdict
     if verdict is None:
-        yield from _wrap("Not evaluated yet: enter an operation in the request.", cells)
+        yield from _wrap(evaluation.undecided_text, cells)
         return
     old = bool(evaluation.stale_reason)
     deciding = verdict.deciding_rule.index if verdict.deciding_rule is not None else None
@@ -150,8 +149,7 @@ def _parts(rule: SimulatedRule, old: bool, cells: int) -> Iterator[Line]:
     yield _lazy(_part, "target", rule.target, old)
     for constraint in rule.constraints:
         text = safe(f"{constraint.operator} {constraint.key} {', '.join(constraint.values)}")
-        # Wrap long values. Names and times contain no spaces, so break them anywhere.
-        first, *rest = textwrap.wrap(text, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
+        first, *rest = wrapped(text, max(16, cells - PART_CELLS - 1))
         yield _lazy(_part, first, constraint.result, old)
         yield from (_plain(" " * PART_CELLS + part) for part in rest)
     if rule.within_author is not None:

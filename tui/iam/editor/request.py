@@ -117,16 +117,16 @@ def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation
         case "currentTime":
             return _time_problem(value)
         case "asAuthor":
-            return "" if value in ("on", "off") else "on or off"
+            return "" if value in ("on", "off") else "expected on or off"
     return ""
 
 
 def _operation_problem(value: str, catalogue: Collection[str]) -> str:
     parts = value.split(":")
     if "*" in value:
-        return "enter one operation without *"
+        return "expected one operation without *"
     if len(parts) != 3 or not all(parts):
-        return "service:resource:action, three parts"
+        return "expected service:resource:action"
     return "" if not catalogue or value in catalogue else "unknown operation"
 
 

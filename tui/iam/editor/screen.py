@@ -154,7 +154,7 @@ class PolicyEditor(EditorLayout):
         self.form.set_catalogue(frozenset(self.completion.catalogue.names))
 
     def _set_initial_request(self) -> None:
-        if not self.request.operation and not self.form.values.get("operation"):
+        if not (self.form.is_edited or self.request.operation or self.form.values.get("operation")):
             self.form.set_values(request.initial_values(self.document.text, self.catalogue))
 
     async def offer_draft(self) -> None:
@@ -172,6 +172,7 @@ class PolicyEditor(EditorLayout):
             self.pane.set_text(self.document.text)
             self.pane.show_line(draft.row, draft.column)
             self.form.set_values({name: draft.request[name] for name in request.BY_NAME if name in draft.request})
+            self.form.is_edited = True
             self.show_title()
         elif choice == "drop":
             await self.autosave.drop()
@@ -210,9 +211,8 @@ class PolicyEditor(EditorLayout):
         self.evaluation = evaluation.at_cursor(*self.pane.cursor_location)
         if evaluation.error is not None:
             self._reconnect.resume()
-        if isinstance(result, CoverageMap) and not self.form.is_edited:
-            # The first text may not have contained an operation.
-            self._set_initial_request()
+        if isinstance(result, CoverageMap):
+            self._set_initial_request()  # the first text may not have contained an operation
         if not isinstance(result, CoverageMap | AuthorCheck) or before.problems:
             self.pane.marks = marks_of(self.evaluation, self.document.text)
         connection = (link.state, link.latency)
@@ -254,7 +254,8 @@ class PolicyEditor(EditorLayout):
         self.evaluate()
         if self.pane.intercept_key is not None:
             self.completion.close()
-        self._delay("completion", lists.COMPLETION_SECONDS, self._complete)
+        if self.pane.is_typed:
+            self._delay("completion", lists.COMPLETION_SECONDS, self._complete)
         self._delay("autosave", autosave.AUTOSAVE_SECONDS, self._autosave)
         self.show_title()
 
@@ -328,6 +329,8 @@ class PolicyEditor(EditorLayout):
         if reason := action.disabled_reason(self.action_context()):
             self.toast(f"{action.title}: {reason}", "warning")
             return
+        if action.opens_dialog:
+            self.app.clear_notifications()  # a dialog shows them a second time
         result = action.run(self)
         if inspect.isawaitable(result):
             self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
@@ -356,7 +359,8 @@ class PolicyEditor(EditorLayout):
             self.go("text" if self.focused is not None else self.panel_view)
 
     def on_resize(self) -> None:
-        """Wrap the text again for the new size, after the layout."""
+        """Wrap the text again for the new size, after the layout. Completions may belong to a view that is hidden."""
+        self.completion.close()
         self.call_after_refresh(self.fit)
 
     def focus_changed(self) -> None:

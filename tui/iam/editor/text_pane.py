@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -73,9 +74,15 @@ class PolicyText(TextArea):
     class Left(Message):
         """Posted on Esc, to move the focus elsewhere."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+home", "to_end(-1)", show=False),
+        Binding("ctrl+end", "to_end(1)", show=False),
+    ]
     marks: reactive[Marks] = reactive(Marks())
     _joined: str | None = None
     """The text, if it is not changed since it was read."""
+    is_typed = False
+    """Whether the newest change was typed."""
 
     def __init__(self, text: str) -> None:
         super().__init__(
@@ -248,6 +255,10 @@ class PolicyText(TextArea):
             start = (start[0], max(0, start[1] - INDENT))
         self.replace(bracket, start, end, maintain_selection_offset=False)
 
+    def action_to_end(self, direction: int) -> None:
+        """Move the cursor to the start (-1) or the end (1) of the text."""
+        self.move_cursor(self.document.end if direction > 0 else (0, 0))
+
     # Whole text
 
     @property
@@ -266,15 +277,15 @@ class PolicyText(TextArea):
         super().load_text(text)
 
     def edit(self, edit: Edit) -> EditResult:
-        self._joined = None
+        self._joined, self.is_typed = None, True
         return super().edit(edit)
 
     def undo(self) -> None:
-        self._joined = None
+        self._joined, self.is_typed = None, False
         super().undo()
 
     def redo(self) -> None:
-        self._joined = None
+        self._joined, self.is_typed = None, False
         super().redo()
 
     def set_text(self, text: str) -> None:
@@ -284,6 +295,7 @@ class PolicyText(TextArea):
         row, column = self.cursor_location
         self.history.checkpoint()
         self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
+        self.is_typed = False
         self.history.checkpoint()
         row = min(row, self.document.line_count - 1)
         self.move_cursor((row, min(column, len(self.document.get_line(row)))))
