@@ -91,7 +91,7 @@ def cancel(run: Invocation, operation_id: str) -> None:
 
 review = Group("review", help="Review quota requests of organizations.")
 REQUEST_ID = Argument(
-    ["request_id"], metavar="REQUEST_ID", callback=an_id, help="Id from the list.", shell_complete=review_ids
+    ["request_id"], metavar="REQUEST_ID", callback=an_id, help="ID from the list.", shell_complete=review_ids
 )
 NOTE = Option(["--note"], metavar="TEXT", help="Note for the requester, up to 500 characters.")
 STATUSES = ("pending", "approved", "rejected", "all")
