@@ -125,7 +125,7 @@ async def test_deleting_a_policy_names_inert_principals(demo: Home, monkeypatch:
     assert detached.code == 0, detached
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("deployments")
-        await ui.press("delete", shows=("1 left inert", "active   inert"))
+        await ui.press("delete", shows=("1 left inert", "active    inert"))
 
 
 @pytest.mark.slow
