@@ -84,9 +84,9 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
     await ui.expect("compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced")
-    await ui.expect("requests per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
+    await ui.expect("Rate limit", "per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
     await ui.cursor_on("compute-all")
-    await ui.until(lambda: any(line.endswith("Last used  never") for line in ui.text.splitlines()), "its use")
+    await ui.until(lambda: any(line.endswith("Last used   never") for line in ui.text.splitlines()), "its use")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployers")
     await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there

@@ -22,8 +22,11 @@ from tui.widgets.policy_text import Fact, names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from client.models.account import ApiKey, GrantableScope
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 NAMED = 4
 """Maximum number of keys listed by name in a confirmation."""
 
@@ -163,14 +166,14 @@ class ApiKeys(key_create.KeyForms):
         facts = [
             ("Status", record.status),
             ("Tenant", record.tenant_name),
-            ("Expires", exact(record.expires_at, now)),
+            ("Expires", _instant_text(record.expires_at, now)),
             ("Last used", _last_used_text(record)),
-            ("Limit", f"{record.rate_limit or '—'} requests per minute"),
+            ("Rate limit", f"{record.rate_limit or '—'} per minute"),
             ("Prefix", record.key_prefix or "—"),
             ("Created", f"{time_text(record.created_at)} by {record.creator_name or record.creator_email or '—'}"),
         ]
         if record.revoked_at:
-            facts.insert(1, ("Revoked", exact(record.revoked_at, now)))
+            facts.insert(1, ("Revoked", _instant_text(record.revoked_at, now)))
         about: list[Section] = [("", [("", record.description)])] if record.description else []
         return record.name, [
             *about,
@@ -212,8 +215,14 @@ class ApiKeys(key_create.KeyForms):
         await delete(self, self.table.selected_records)
 
 
+def _instant_text(value: object, now: "datetime") -> str:
+    """Format an instant so that a narrow pane wraps before its distance, not within."""
+    instant, comma, distance = exact(value, now).partition(", ")
+    return f"{instant}{comma}{distance.replace(' ', NO_BREAK)}"
+
+
 def _last_used_text(key: "ApiKey") -> str:
-    return exact(key.last_used_at, times.now()) if key.last_used_at else "never"
+    return _instant_text(key.last_used_at, times.now()) if key.last_used_at else "never"
 
 
 def _scope(scope: str, known: "GrantableScope | None", loaded: bool) -> Fact:
