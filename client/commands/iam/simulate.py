@@ -160,7 +160,7 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"not enough facts for {rule}: {unsure_text(failed)}"
+        return f"not enough is known for {rule}: {unsure_text(failed)}"
     return f"no rule matched; nearest is {rule}: {mismatch_text(failed)}"
 
 

@@ -157,7 +157,7 @@ REASONS = {
     "no_match": "no rule matches",
     "explicit_deny": "denied by",
     "allowed": "allowed by",
-    "unknown_context": "the request has too few facts",
+    "unknown_context": "not enough is known",
 }
 
 
