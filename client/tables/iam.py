@@ -76,6 +76,13 @@ def mismatch_text(part: str) -> str:
     return MISMATCHES.get(part, f"{part} is not satisfied" if part else "")
 
 
+def unsure_text(part: str) -> str:
+    """Format the undecided part of a policy rule, such as `its targets may or may not match`."""
+    if part == "targets":
+        return "its targets may or may not match"
+    return MISMATCHES.get(part, f"{part} is unknown" if part else "")
+
+
 def _rule_count(record: Record) -> int | None:
     document = record.get("document")
     rules = document.get("rules") if isinstance(document, Mapping) else None

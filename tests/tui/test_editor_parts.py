@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.models.analysis import Counterexample, RequestFacts, TargetCoverage
+from client.models.analysis import Counterexample, RequestFacts, Simulation, TargetCoverage
 from client.models.iam import CatalogueOperation, Grant
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
@@ -15,7 +15,7 @@ from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
 from tui.iam.editor.counterexample_fixes import Fix
 from tui.iam.editor.document import as_stored, text_of
-from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.evaluation import Evaluation, verdict_reason
 from tui.iam.editor.request import Request, matches
 from tui.iam.effects import difference_lines
 from tui.shell import keymap
@@ -328,3 +328,23 @@ def test_the_reason_for_no_decision_follows_the_request() -> None:
     assert asked.with_request_problem("the request is not valid").undecided_text == (
         "Not evaluated: the request is not valid."
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("unknown_context", "frn:region is unknown; nearest is rule 1: its targets may or may not match"),
+        ("no_match", "no rule matches; nearest is rule 1: its targets do not match"),
+    ],
+)
+def test_an_undecided_part_is_not_called_a_mismatch(reason: str, text: str) -> None:
+    verdict = Simulation.model_validate(
+        {
+            "decision": "denied",
+            "reason": reason,
+            "nearestRule": {"index": 0, "failed": "targets"},
+            "rules": [],
+            "missing": [{"key": "frn:region"}],
+        }
+    )
+    assert verdict_reason(verdict) == text

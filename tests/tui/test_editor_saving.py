@@ -117,12 +117,13 @@ async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
 
 async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home, edit: Edit) -> None:
     it = await edit()
-    await it.meanwhile(document_text=document(rule("network:*:read", name="theirs")))
+    await it.meanwhile(document_text=document(rule("network:*:read", name="theirs")), description="of the others")
     mine = document(rule("storage:*:read", name="mine"))
     await it.evaluate(mine)
     await it.press("ctrl+s", shows="Effect on *")
     await it.press("enter", shows=("Newer version: 4", "by ", "document"))
-    await it.ui.answer("d", shows=("Changes in version 4", '"name": "theirs"'))
+    await it.ui.answer("d", shows=("Changes in version 4", "Change of description", "+ of the others"))
+    await it.press("pagedown", shows='"name": "theirs"')
     await it.press("escape", shows="Save my changes on top")
     await it.press("escape")
     assert it.text == mine

@@ -84,7 +84,7 @@ async def test_an_open_editor_names_a_newer_version(demo: Home, ui: Ui) -> None:
     await ui.policy("look at compute")
     await ui.press("enter", shows="version 1  ")
     Desk(demo).done("policy", "update", LOOK, "--description", "changed elsewhere")
-    await ui.expect("version 1  (2 is stored)")
+    await ui.expect("version 1  (newest is 2)")
 
 
 @pytest.mark.slow

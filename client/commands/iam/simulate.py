@@ -14,11 +14,10 @@ from client.commands.options import PRINCIPAL_TYPES, text_of
 from client.commands.parameters import Option
 from client.errors import Exit
 from client.tables.columns import Column, Kind, Record
-from client.tables.iam import MISMATCHES, constraint_text, mismatch_text, rule_text
+from client.tables.iam import constraint_text, mismatch_text, rule_text, unsure_text
 from client.text import safe
 from client.texts.refusals import example_lines
 
-_UNSURE = {**MISMATCHES, "targets": "its targets may or may not match"}
 _TRUTH = {"true": "yes", "false": "no", "unknown": "unknown"}
 
 
@@ -161,7 +160,7 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"not enough values for {rule}: {_UNSURE.get(failed, f'{failed} is unknown')}"
+        return f"not enough is known for {rule}: {unsure_text(failed)}"
     return f"no rule matched; nearest is {rule}: {mismatch_text(failed)}"
 
 

@@ -53,7 +53,7 @@ class TitleBar(Widget):
             ("Policy  ", "$text-muted"),
             (safe(title.name) or "(unnamed)", "bold"),
             (f"  version {title.version}" if title.version else "  new", "$text-muted"),
-            (f"  ({title.newest} is stored)" if title.newest else "", "$text-warning"),
+            (f"  (newest is {title.newest})" if title.newest else "", "$text-warning"),
             (f"  in {safe(title.tenant)}" if title.tenant else "", "$text-warning"),
         ).truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
         return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right

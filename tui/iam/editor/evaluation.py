@@ -23,7 +23,7 @@ from client.models.analysis import (
     TargetCoverage,
 )
 from client.policy.problems import MAX_EXAMPLES
-from client.tables.iam import mismatch_text
+from client.tables.iam import mismatch_text, unsure_text
 from client.text import safe
 from client.texts.effects import counted
 from client.transport.call import Ask
@@ -157,7 +157,7 @@ REASONS = {
     "no_match": "no rule matches",
     "explicit_deny": "denied by",
     "allowed": "allowed by",
-    "unknown_context": "the request has too few facts",
+    "unknown_context": "not enough is known",
 }
 
 
@@ -331,7 +331,8 @@ def verdict_reason(verdict: Simulation) -> str:
     if reason == "unknown_context" and verdict.missing:
         text = f"{_missing(verdict)} unknown"
     if nearest is not None:
-        text += f"; nearest is {rule_name(nearest)}: {mismatch_text(nearest.failed or '')}"
+        part_text = unsure_text if reason == "unknown_context" else mismatch_text
+        text += f"; nearest is {rule_name(nearest)}: {part_text(nearest.failed or '')}"
     return text
 
 

@@ -78,6 +78,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         names: Mapping[str, str] | None,
         *,
         stored: Policy | None = None,
+        new_names: Mapping[str, str] | None = None,
         affected: Effect | None = None,
         caution: str = "",
         problem: str = "",
@@ -85,6 +86,7 @@ class Review(Dialog[Mapping[str, str] | None]):
     ) -> None:
         """`stored` is the policy to replace, `affected` the effect of that on principals.
 
+        `new_names` are the name and description of `after` in a read-only review, compared with those of `stored`.
         `caution` is a warning above the fields, `problem` why the last save failed. At most `most` operations are
         listed on each side.
         """
@@ -94,6 +96,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         self.effect = effect
         self.names = names
         self.stored = stored
+        self.new_names = new_names
         self.affected = affected
         self._caution = caution
         self._problem = problem
@@ -130,7 +133,8 @@ class Review(Dialog[Mapping[str, str] | None]):
         """Show changes of name and description, then the difference."""
         if self.names is not None:
             self.names = self._entered_names()
-        name_difference = [] if self.stored is None or self.names is None else list(name_lines(self.stored, self.names))
+        names = self.names if self.names is not None else self.new_names
+        name_difference = [] if self.stored is None or names is None else list(name_lines(self.stored, names))
         # Computed, because the list has no size before the first layout.
         cells = min(WIDTH, self.app.size.width) - FRAME
         self.query_one(LineList).show(

@@ -259,7 +259,7 @@ class SaveFlow(Comparison):
         versions = "; ".join(map(_version_text, reversed(ErrorDetails.read(error.details).versions)))
         compared = f"{document.version} to {newer.version}, in effect and in text"
         entries = [
-            Entry("see", "Show their changes", "d", compared),
+            Entry("see", "Show the changes", "d", compared),
             Entry("over", "Save my changes on top", "o", "Shows the difference to the newer version first"),
             Entry("stay", "Keep editing", "e", "Does not save"),
         ]
@@ -279,7 +279,9 @@ class SaveFlow(Comparison):
         stored, text = self._document.policy, formatter.text_of(newer.document)
         effect = await self.effect(text, stored)
         title = f"Changes in version {newer.version}"
-        await self._on.show_dialog(Review(title, *compared_texts(stored, text), effect, None))
+        names = {"name": newer.name, "description": newer.description}
+        texts = compared_texts(stored, text)
+        await self._on.show_dialog(Review(title, *texts, effect, None, stored=stored, new_names=names))
 
 
 def _caution(check: AuthorCheck | None) -> str:
