@@ -34,7 +34,7 @@ from tui.account.key_create import NewSecret
 from tui.account.key_form import KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation
 from tui.account.screen import LastOwner, Profile
-from tui.contexts.sign_in import DeviceCode
+from tui.contexts.sign_in import Contacting, DeviceCode, SessionEnded
 from tui.default_tags.apply_text import Summary, progress_lines
 from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict, TagForm
 from tui.default_tags.versions import difference_lines
@@ -234,7 +234,9 @@ class Hostile(KeyQueueApp):
                 Confirm(text, [(text, text)], yes="Yes", typed=text),
                 Menu(text, [Entry(text, text, "a", text), Entry(text, text, "b", text, text)]),
                 Form(text, [Field("name", text, text, text), Field("c", text, choices=[(text, text)])], note=text),
+                Contacting(text, text),
                 DeviceCode(text, text, text, "https://example.com"),
+                SessionEnded(text, text, text, lambda: True),
                 Help([Line(text, text, text, text)]),
                 TenantSwitcher(rows(), recent=[]),
                 Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),
