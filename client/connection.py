@@ -121,9 +121,18 @@ class Connection:
         return refresh_session(self, used)
 
     def start(self) -> bool:
-        """Start the local platform if it does not run; return False if this connection must not start it."""
-        if self._passive or not self.is_local or (self.respects_stop and was_stopped(self.environ)):
+        """Start the local platform if it does not run; return False if this connection must not start it.
+
+        Raises:
+            FrostError: The platform was stopped on purpose, and this connection respects that (exit 7).
+        """
+        if self._passive or not self.is_local:
             return False
+        if self.respects_stop and was_stopped(self.environ):
+            from client.transport.call import NOT_LISTENING, NoResponse
+            from client.transport.responses import connection_error
+
+            raise connection_error(self.endpoint, NoResponse("the platform is not running", 0.0, code=NOT_LISTENING))
         from client.platform.process import ensure_running
 
         ensure_running(self.environ)

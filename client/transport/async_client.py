@@ -168,11 +168,10 @@ class AsyncClient(Driver):
 
     async def _send(self, wire: Send, responses: list[httpx.Response] | None) -> Reply | NoResponse:
         answer = await self._exchange(wire, responses)
-        if (
-            isinstance(answer, NoResponse)
-            and answer.code == NOT_LISTENING
-            and await asyncio.to_thread(self._connection.start)
-        ):
+        if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING:
+            self._log(log_entry(wire, answer))
+            if not await asyncio.to_thread(self._connection.start):
+                return answer
             answer = await self._exchange(wire, responses)
         if isinstance(answer, Reply):
             self.latency_ms = answer.seconds * 1000

@@ -66,7 +66,8 @@ class ConnectionProtocol(Protocol):
     def start(self) -> bool:
         """Start the local platform if this is its socket. Called when a unix socket does not accept connections.
 
-        Return True if it accepts connections now, False if this connection must not start it.
+        Return True if it accepts connections now, False if this connection must not start it. Raises FrostError (exit
+        7) if it was stopped on purpose: attempts are not repeated.
         """
 
 

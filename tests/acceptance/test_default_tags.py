@@ -190,7 +190,7 @@ def test_a_waiting_apply_reports_that_it_was_cancelled_and_exits_with_1(paused: 
     with screens(paused.home) as program:
         program.wait_for("Web Shop")
         program.write(b":default-tags.runs\r")
-        program.wait_for("Applies in Web Shop")
+        program.wait_for("Recent runs in Web Shop")
         program.wait_for("cancelled")
 
 

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from textual.app import ComposeResult
@@ -100,11 +99,6 @@ def policy(text: str) -> Policy:
         "updatedAt": "2026-01-01T00:00:00Z",
     }
     return Policy.model_validate({**members, "name": "", "document": {}})
-
-
-def workspace(text: str) -> Any:
-    """The parts of a workspace that the dialog of an ended session shows."""
-    return SimpleNamespace(context=text, endpoint=text, environ={}, link=SimpleNamespace(why=text))
 
 
 def coverage(text: str) -> TargetCoverage:
@@ -247,9 +241,9 @@ class Hostile(KeyQueueApp):
                 Confirm(text, [(text, text)], yes="Yes", typed=text),
                 Menu(text, [Entry(text, text, "a", text), Entry(text, text, "b", text, text)]),
                 Form(text, [Field("name", text, text, text), Field("c", text, choices=[(text, text)])], note=text),
-                DeviceCode(text, text, text, "https://example.com"),
                 Contacting(text, text),
-                SessionEnded(workspace(text)),
+                DeviceCode(text, text, text, "https://example.com"),
+                SessionEnded(text, text, text, lambda: True),
                 Help([Line(text, text, text, text)]),
                 TenantSwitcher(rows(), recent=[]),
                 Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),

@@ -138,7 +138,7 @@ async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest
 
 
 def test_details_show_values_before_and_after() -> None:
-    assert [label(name) for name in ("api_key", "apiKeyId", "displayName")] == ["API key", "API key id", "Display name"]
+    assert [label(name) for name in ("api_key", "apiKeyId", "displayName")] == ["API key", "API key ID", "Display name"]
     old, new = {"env": "prod", "owner": "x", "team": "web"}, {"new": "1", "team": "web", "env": "dev"}
     scopes = {"from": ["a:read", "b:read"], "to": ["b:read", "c:write"]}
     refused = {"status": 403, "code": "PERMISSION_DENIED"}

@@ -203,7 +203,7 @@ async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, ui: 
     await asyncio.to_thread(go_on, paced)
     await ui.expect("✓ applied")
     updated = runs(paced)[0]["summary"]["updated"]
-    await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
+    await ui.press("u", shows=("Recent runs in Web Shop", "completed", f"{updated}"))
     await ui.press("b")
     await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
     await ui.answer("enter", to="Undo this run?")

@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from client.api import account
+from client.errors import FrostError
 from client.operations import REREAD_SECONDS
 from client.tables.columns import Record
+from client.transport.async_client import AsyncClient
+from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.state import loaders
@@ -61,6 +65,12 @@ async def test_a_stopped_platform_is_started_on_request_only(demo: Home, ui: Ui)
         await asyncio.sleep(2 * BACKOFF[0])
         assert demo.platform_pid() is None
         await ui.expect("Staging")
+        exchanges: list[RequestLogEntry] = []
+        ui.app.workspace.connection.respects_stop = True
+        client = AsyncClient(ui.app.workspace.connection, on_reply=exchanges.append)
+        with pytest.raises(FrostError, match="the platform is not running"):
+            await client.ask(account.me())
+        assert [one.method for one in exchanges] == ["GET"], "repeated, although the platform remains stopped"
         if start == "by a key":
             await ui.press("r", head="connected")
         else:

@@ -51,6 +51,8 @@ async def test_details_are_exact_and_rows_are_filtered_sorted_and_copied(ui: Ui)
     assert ui.screen.copies()["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
     await ui.press("x", shows=("Actions", "What if", "frost tenant quota"))
     await ui.press("w", shows=("Plan", "volume_storage="))
+    await ui.press("ctrl+a", "ctrl+k")
+    await ui.type("ram=1", shows="1 MB (0.0 GB)")
     await ui.press("escape", gone="Plan")
     await select(ui, "ram", "514048 MB (502 GB)", "8192 MB (8 GB) in", "up to 1310720 MB", "the limit; beyond")
     await select(ui, "registry_storage", "The current use is unknown", "limit still applies")

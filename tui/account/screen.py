@@ -233,7 +233,7 @@ class Account(ListScreen["Organization"]):
 
 def _role_text(role: str) -> str:
     """Return the permissions of a role on tenants. The platform defines those on resources."""
-    return "create and rename tenants" if role in MAY_CREATE else "not create tenants"
+    return "create and rename tenants" if role in MAY_CREATE else "use tenants only"
 
 
 class Sessions(RemoteListScreen["Session"]):

@@ -123,9 +123,9 @@ def _texts(members: Mapping[str, object]) -> dict[str, str]:
 
 
 def label(name: str) -> str:
-    """Return the label of a member: `Display name` for `displayName`, `API key` for `api_key`."""
+    """Return the label of a member: `Display name` for `displayName`, `API key` for `api_key`, `Policy ID`."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
-    return re.sub(r"\bapi\b", "API", f"{text[:1].upper()}{text[1:]}", flags=re.IGNORECASE)
+    return re.sub(r"\b(api|id)\b", lambda word: word[0].upper(), f"{text[:1].upper()}{text[1:]}", flags=re.IGNORECASE)
 
 
 def short_time(value: object, now: datetime) -> str:

@@ -177,15 +177,14 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 class SessionEnded(Confirm):
     """Offers to sign in. Closes if another program signs in."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        endpoint = contexts.homely(workspace.endpoint, workspace.environ)
-        facts = [("Context", workspace.context), ("Endpoint", endpoint), ("Why", workspace.link.why)]
+    def __init__(self, context: str, endpoint: str, why: str, is_signed_out: Callable[[], bool]) -> None:
+        facts = [("Context", context), ("Endpoint", endpoint), ("Why", why)]
         super().__init__("You are not signed in", facts, yes="Sign in", destructive=False)
-        self._workspace = workspace
+        self._is_signed_out = is_signed_out
 
     @on(PrincipalLoaded)
     def _principal_loaded(self) -> None:
-        if self._workspace.link.state != "signed_out":
+        if not self._is_signed_out():
             self.dismiss(False)
 
 
@@ -199,7 +198,10 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
     if workspace.read_only:
         app.notify(f"You are not signed in, and {workspace.read_only}: sign-in is disabled", markup=False)
         return False
-    if not await app.push_screen_wait(SessionEnded(workspace)):
+    endpoint = contexts.homely(workspace.endpoint, workspace.environ)
+    why = workspace.link.why
+    question = SessionEnded(workspace.context, endpoint, why, lambda: workspace.link.state == "signed_out")
+    if not await app.push_screen_wait(question):
         return False
     try:
         return await sign_in(app, workspace, workspace.context)

@@ -80,7 +80,7 @@ def _is_earlier_version(_: ActionContext, version: "TagVersion") -> str:
 _can_manage = all_of(
     _has_tenant,
     _has_scope,
-    is_manager("only an owner or admin of the organization changes and applies its default tags"),
+    is_manager("only an owner or admin of the organization can change and apply its default tags"),
 )
 _can_edit = all_of(writable, _can_manage, _has_draft)
 _can_preview = all_of(_can_manage, _is_valid, _has_tags)
@@ -253,7 +253,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="compare",
         guard=selected,
         command=_history_line,
-        help="Show what changed after this version; Enter does the same",
+        help="Show the changes since this version; Enter does the same",
         opens_dialog=True,
         accepts_record_argument=True,
     ),

@@ -33,8 +33,8 @@ SIGNS = {
 TALLEST = 8  # rows shown without scrolling
 
 
-def _figure(member: str) -> Callable[[Record], str]:
-    return lambda record: quantity(record.get(member), record.get("unit"))
+def _addition_text(record: Record) -> str:
+    return amount_text(record.get("wanted"), record.get("unit"))
 
 
 def _after_text(record: Record) -> str:
@@ -44,7 +44,7 @@ def _after_text(record: Record) -> str:
 
 _COLUMNS = (
     Column("resourceType", "Type", whole=True),
-    Column("wanted", "More", align="right", cell=_figure("wanted")),
+    Column("wanted", "More", align="right", cell=_addition_text, whole=True),
     Column("after", "After", align="right", cell=_after_text, whole=True),
     Column("answer", "Result", cell=lambda record: SIGNS[record["answer"]][0], whole=True),
 )
