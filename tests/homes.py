@@ -1,12 +1,10 @@
 """A user's home in a temporary folder: the real commands and the real platform, without the machine's own user."""
 
-import http.client
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,7 @@ from typing import Any
 
 from service.seed.loader import KEY_FILE
 from tests import forking
+from tests.api import Api
 from tests.leaks import leaks_of_files, secrets_in
 
 # Readable to their owner only: the demo world's keys, and credentials without a keyring; tests use `key.yaml` with
@@ -41,41 +40,7 @@ class Result:
         return dict(json.loads(self.err.strip().splitlines()[-1])["error"])
 
 
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket, without the project's own client."""
-
-    def __init__(self, path: Path, timeout: float = 60) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
-) -> Answer:
-    try:
-        connection.request(method, path, body=content, headers=dict(headers))
-        answer = connection.getresponse()
-        return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-    finally:
-        connection.close()
-
-
-class Home:
+class Home(Api):
     """HOME of one user. Secrets are in the file store, so that no keyring of the machine changes."""
 
     def __init__(self, *, forked: bool = False, **variables: str) -> None:
@@ -136,28 +101,6 @@ class Home:
         result = self.frost(*words, "-o", "json", env=env)
         assert result.code == 0, (words, result)
         return result.json()
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None = None,
-        key: str | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Send a request to the platform without the project's own client."""
-        sent = {"Accept": "application/json", **(headers or {})}
-        if token is not None:
-            sent["Authorization"] = f"Bearer {token}"
-        if key is not None:
-            sent["X-API-Key"] = key
-        content = body
-        if body is not None and not isinstance(body, bytes):
-            content = json.dumps(body).encode()
-            sent.setdefault("Content-Type", "application/json")
-        return exchange(UnixConnection(self.socket), method, path, sent, content)
 
     def sign_in(self, email: str | None = None) -> str:
         """Sign in with the command and return the stored access token."""

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.people import WEB_SHOP
+from tests.api import Answer
 from tests.conftest import opened
-from tests.homes import Answer, Home, Result
+from tests.homes import Home, Result
+from tests.people import WEB_SHOP
 from tests.terminal import Program
 
 
@@ -19,6 +20,12 @@ def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -
     home.sign_in(email)
     yield home
     home.remove()
+
+
+def listed(home: Home, *words: str) -> list[dict[str, Any]]:
+    """The tenants that `tenant list` prints."""
+    items: list[dict[str, Any]] = home.json("tenant", "list", *words)["items"]
+    return items
 
 
 class Shell:

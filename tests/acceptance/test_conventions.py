@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from client import __version__
-from tests.acceptance.people import DATA_LAKE, MEMBER, NEWSROOM, WEB_SHOP, listed
+from tests.acceptance.shell import listed
 from tests.homes import Home
+from tests.people import DATA_LAKE, MEMBER, NEWSROOM, WEB_SHOP
 from tests.terminal import Program, screens
 
 READS = (

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.people import ADMIN, AURORA, DATA_LAKE, MEMBER, OWNER, SANDBOX, STAGING
 from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags, flat
 from tests.homes import Home, Result
+from tests.people import ADMIN, AURORA, DATA_LAKE, MEMBER, OWNER, SANDBOX, STAGING
 from tests.terminal import screens
 
 STORED = {"cost-center": "eu.team:42", "env": "prod", "owner": "owner@aurora.example", "team": "storefront"}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from client.commands.completion import _quoted, _split
-from tests.acceptance.people import AURORA, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened
 from tests.homes import Home
+from tests.people import AURORA, DATA_LAKE, WEB_SHOP
 from tests.terminal import Program
 
 pytestmark = pytest.mark.process

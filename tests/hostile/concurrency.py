@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.homes import Answer
+from tests.api import Answer
 
 WAIT_SECONDS = 60
 

@@ -9,11 +9,12 @@ from sqlalchemy import select
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db.engine import Database
 from service.db.tables import audit_log
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import AURORA, MEMBER, OWNER, SANDBOX, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
 from tests.service.audited import trace
 from tests.service.clusters import Cluster, exchange
-from tests.service.running import AURORA, MEMBER, OWNER, SANDBOX, STAGING, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 pytestmark = pytest.mark.slow
 

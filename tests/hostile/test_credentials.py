@@ -16,15 +16,16 @@ from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.errors import ApiError
+from tests.api import UnixConnection, exchange
 from tests.benchmarks.revocations import KINDS, REFUSED, ask_during
 from tests.effort import take_as_long
-from tests.homes import UnixConnection
+from tests.people import NOBODY, OUTSIDER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.audited import full_log
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, ask_on, exchange, tcp_address
+from tests.service.running import Running, ask_on, tcp_address
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 

@@ -8,8 +8,8 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.acceptance.people import STAGING
 from tests.homes import Home
+from tests.people import STAGING
 from tests.terminal import Program
 from tests.tui.screens import listened
 from tui.terminal.textual_patches import KeyQueueApp

@@ -13,11 +13,11 @@ from sqlalchemy import func, select
 
 from service.db import tables
 from service.db.engine import Database
-from tests.acceptance.people import AURORA, STAGING
 from tests.acceptance.tagging import whole
 from tests.conftest import opened
 from tests.homes import Home
 from tests.hostile.dangling import dangling
+from tests.people import AURORA, STAGING
 from tests.service.access import KEYS
 from tests.terminal import Program
 

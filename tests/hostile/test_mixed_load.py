@@ -18,12 +18,13 @@ from client.policy.model import AccessRequest, RequestContext, Rule
 from service.catalogue.operations import operations, roles, scope_of
 from service.db import tables
 from service.db.engine import Database
-from tests.homes import UnixConnection
+from tests.api import UnixConnection, exchange
+from tests.people import ADMIN, MEMBER, OWNER, WEB_SHOP
 from tests.policy import reference
 from tests.service.access import READ, Iam, allow, deny
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.running import ADMIN, MEMBER, OWNER, WEB_SHOP, Running, exchange
+from tests.service.running import Running
 
 SECONDS = 25.0
 AT_MOST_SECONDS = 240.0

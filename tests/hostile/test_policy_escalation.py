@@ -16,8 +16,9 @@ from service.catalogue.operations import operations
 from service.db import tables
 from service.db.engine import Database
 from service.principals.grants import PrincipalGrants
+from tests.people import ADMIN, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, Iam, allow, code, deny, details, document_text
-from tests.service.running import ADMIN, OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 ADMIN_ID = "d163ed25-e98a-4276-adff-ba7d1c098f94"
 PATH = f"/api/v1/tenants/{WEB_SHOP}"

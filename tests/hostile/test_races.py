@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from service.db.engine import Database
 from service.db.tables import api_keys, group_members
-from tests.homes import Answer
+from tests.api import Answer
 from tests.hostile.concurrency import at_once
 from tests.hostile.dangling import dangling
 from tests.service.access import READ, Iam, allow, code, details, document

@@ -7,7 +7,8 @@ import pytest
 
 from client import tenancy
 from client.errors import Exit, FrostError
-from tests.service.running import OWNER, WEB_SHOP, Running, read_until_closed, tcp_address
+from tests.people import OWNER, WEB_SHOP
+from tests.service.running import Running, read_until_closed, tcp_address
 
 # What is to be read as a request of its own if the server and a balancer before it disagree.
 BEHIND = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"

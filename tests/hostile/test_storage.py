@@ -16,11 +16,12 @@ import pytest
 from service import app
 from service.clock import SystemClock
 from service.operator import monitoring
+from tests.people import MEMBER, OUTSIDER, OWNER, STAGING, WEB_SHOP
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
 from tests.service.postgres import Cluster, unprivileged
-from tests.service.running import MEMBER, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
 
 RENAME = f"/api/v1/tenants/{STAGING}"
 needs_mount = pytest.mark.skipif(os.getuid() != 0, reason="a disk that is full needs a mount of its own: run as root")

@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 import httpx
 
+from tests.people import WEB_SHOP
 from tests.service.inside import Inside
-from tests.service.running import DEVICE_GRANT, WEB_SHOP
+from tests.service.running import DEVICE_GRANT
 
 IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
 

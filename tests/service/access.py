@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
-from tests.homes import Answer
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.api import Answer
+from tests.people import OWNER, WEB_SHOP
+from tests.service.running import Running
 
 KEYS = {
     "terraform": "f08db22f-d293-456a-b170-fab23d90fbac",

@@ -14,6 +14,7 @@ import pytest
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.people import SANDBOX
 from tests.service import demo_world
 from tests.service.access import Iam
 from tests.service.audited import audited
@@ -22,7 +23,7 @@ from tests.service.inside import Inside
 from tests.service.issuing import Issuing
 from tests.service.postgres import Cluster
 from tests.service.quotas import Quotas
-from tests.service.running import SANDBOX, Running
+from tests.service.running import Running
 
 KINDS = ("sqlite", "postgresql")
 NewDatabaseUrl = Callable[[str, bool], str]

@@ -12,9 +12,9 @@ from service.authn import sessions
 from service.db import tables
 from service.oidc_issuer.issuer import LocalIssuer
 from service.settings import AUDIENCE, CLIENT_ID
+from tests.people import WEB_SHOP
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import WEB_SHOP
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 KEY = "tenant-reader"

@@ -31,7 +31,7 @@ from service.db.engine import Database
 from service.http_server import sockets
 from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
-from tests.homes import Answer
+from tests.api import Answer
 from tests.service.access import code
 from tests.service.running import Running
 

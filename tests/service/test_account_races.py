@@ -22,10 +22,10 @@ from service.db.tables import api_keys, device_codes
 from service.errors import ApiError
 from service.oidc_issuer.queries import consume_device_code
 from service.principal import Principal
+from tests.people import WEB_SHOP
 from tests.service import factories
 from tests.service.held import MEANWHILE_SECONDS
 from tests.service.queries import fetch, fetch_scalars
-from tests.service.running import WEB_SHOP
 
 NOW = factories.AT
 

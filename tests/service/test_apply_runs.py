@@ -10,14 +10,15 @@ from sqlalchemy import select, update
 
 from service.db.engine import Database
 from service.db.tables import audit_log, resources, tenants
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.live import EventReader
 from tests.service.planned import until
 from tests.service.queries import execute, fetch
-from tests.service.running import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
 
 
 @pytest.fixture(scope="module", params=KINDS)

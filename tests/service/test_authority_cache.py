@@ -15,9 +15,9 @@ from service.api import authorization
 from service.authz.grant_caches import AuthorityCache
 from service.db import tables
 from service.db.engine import Database
+from tests.people import WEB_SHOP
 from tests.service.counted import KEY, TENANT, Counted
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import WEB_SHOP
 
 LIST = f"{TENANT}/resources/instance"
 

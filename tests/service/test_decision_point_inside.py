@@ -15,10 +15,10 @@ from service.authzen import routes as authzen_routes
 from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.principals.grants import AppliedPolicy, PrincipalGrants
+from tests.people import VIEWER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.counted import Demo
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import VIEWER, WEB_SHOP
 
 MISSING = "9f1c2d3e-4b5a-4c6d-8e7f-a1b2c3d4e5f6"
 """An unknown id. One of digits only is read in a thread, like a long number."""

@@ -10,11 +10,12 @@ from sqlalchemy import select, update
 
 from service.db.engine import Database
 from service.db.tables import audit_log, default_tag_versions
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.queries import execute, fetch
-from tests.service.running import ADMIN, AURORA, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
 
 # `tests/client/test_tag_rules.py` has all the rules.
 INVALID = [("reserved_prefix", "OS_Type", ""), ("key_charset", "o\u017f_type", ""), ("value_charset", "env", "\u202e")]

@@ -6,7 +6,8 @@ import json
 import pytest
 from joserfc import jwt
 
-from tests.service.issuing import GONE, MEMBER, OWNER, REDIRECT, SCOPE, Issuing, at_once, claims_of
+from tests.people import MEMBER, OWNER
+from tests.service.issuing import GONE, REDIRECT, SCOPE, Issuing, at_once, claims_of
 
 VERIFIER = "v" * 43
 

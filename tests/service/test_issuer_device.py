@@ -6,7 +6,8 @@ from sqlalchemy import select
 
 from service.db.tables import device_codes, refresh_tokens
 from service.oidc_issuer import queries
-from tests.service.issuing import GONE, MEMBER, OWNER, Issuing, Reply, at_once
+from tests.people import MEMBER, OWNER
+from tests.service.issuing import GONE, Issuing, Reply, at_once
 from tests.service.queries import fetch
 
 

@@ -12,8 +12,9 @@ from sqlalchemy import select
 from service.authn.sessions import LIFETIME
 from service.db.engine import Database
 from service.db.tables import refresh_tokens
+from tests.people import MEMBER
 from tests.service.audited import audited
-from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, Reply, at_once, claims_of
+from tests.service.issuing import NOW, SCOPE, Issuing, Reply, at_once, claims_of
 
 
 def test_a_refresh_gives_a_new_pair_for_the_same_session_and_never_a_wider_scope(issuing: Issuing) -> None:

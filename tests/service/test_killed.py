@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from service.db.engine import Database
+from tests.people import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP
 from tests.service import load
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.load import Load, Work, require_counted, require_stored_once
 from tests.service.planned import until
-from tests.service.running import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "replicas" / "run.py"

@@ -27,9 +27,9 @@ from service.db.prepared import NotPreparedError, PreparedStatement, Reader, pre
 from service.db.revisions import memory_of, read_revisions
 from service.db.statements import add_row, delete_rows, has_row, insert_row, update_row
 from service.db.tables import resources, tenants
+from tests.people import AURORA, WEB_SHOP
 from tests.service.counted import TENANT, Counted
 from tests.service.planned import until
-from tests.service.running import AURORA, WEB_SHOP
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
 PREPARED = prepared(BY_ID)

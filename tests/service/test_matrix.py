@@ -12,24 +12,11 @@ import pytest
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.catalogue.operations import enforced_scopes
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import Iam, code
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    BOREALIS_OWNER,
-    MEMBER,
-    NEWSROOM,
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-    ask_on,
-    tcp_address,
-)
+from tests.service.running import Running, ask_on, tcp_address
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]

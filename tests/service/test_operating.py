@@ -25,8 +25,9 @@ from service.catalogue.operations import scopes
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonFormatter, RotatingStderrHandler
+from tests.people import MEMBER, OWNER, WEB_SHOP
 from tests.service.planned import until
-from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 

@@ -18,12 +18,13 @@ from service.default_tags.apply_batch import TagChange
 from service.jobs import queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import OWNER, SANDBOX, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import planned_on, until
-from tests.service.running import OWNER, SANDBOX, WEB_SHOP, Running
+from tests.service.running import Running
 from tests.service.tagged import BEFORE, NOW, Tagged
 
 BASE = f"/api/v1/tenants/{WEB_SHOP}"

@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 
 from service.db import tables
 from service.db.tables import metadata, organizations, tenants
+from tests.people import AURORA, BOREALIS, NEWSROOM, WEB_SHOP
 from tests.scaling.partition import (
     BY_ID,
     OF_INSTALLATION,
@@ -19,7 +20,6 @@ from tests.scaling.partition import (
     tables_of_organizations,
 )
 from tests.service.counted import Counted
-from tests.service.running import AURORA, BOREALIS, NEWSROOM, WEB_SHOP
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scaling.md"
 IDS = ("id",)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.people import OWNER
 from tests.service import unsynced
 from tests.service.account import Key
-from tests.service.running import OWNER, Running
+from tests.service.running import Running
 
 THREADS = 8
 KEYS = 24

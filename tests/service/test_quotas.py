@@ -6,10 +6,7 @@ from sqlalchemy import select
 from service.catalogue.resource_types import default_limits, quota_types
 from service.db.engine import Database
 from service.db.tables import resources
-from tests.service.access import Iam, allow, code, deny, details
-from tests.service.account import Key
-from tests.service.quotas import Quotas
-from tests.service.running import (
+from tests.people import (
     BOREALIS,
     BOREALIS_OWNER,
     DATA_LAKE,
@@ -20,8 +17,11 @@ from tests.service.running import (
     STAGING,
     VIEWER,
     WEB_SHOP,
-    Running,
 )
+from tests.service.access import Iam, allow, code, deny, details
+from tests.service.account import Key
+from tests.service.quotas import Quotas
+from tests.service.running import Running
 
 
 def test_a_report_has_limit_use_and_requestable_limit_of_each_type(demo: Running, demo_database: Database) -> None:

@@ -18,14 +18,15 @@ from service.authn.request_limits import LeasedLimits, LocalLimits, RequestLimit
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import api_keys, rate_limits
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import OWNER
 from tests.scaling.replicas import LeaseRows
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.inside import READ_ONLY, Inside, every_connection
-from tests.service.running import OWNER, Running
+from tests.service.running import Running
 
 SECOND = 1_000_000  # in microseconds
 

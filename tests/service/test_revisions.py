@@ -16,9 +16,9 @@ from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.db.engine import Database
 from service.db.tables import revisions
+from tests.people import WEB_SHOP
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
-from tests.service.running import WEB_SHOP
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {

@@ -13,9 +13,10 @@ from sqlalchemy import select, text
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import groups
+from tests.people import OWNER, WEB_SHOP
 from tests.service.conftest import NewDatabaseUrl
 from tests.service.planned import until
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 pytestmark = pytest.mark.slow
 

@@ -16,23 +16,13 @@ from service.db import tables
 from service.db.engine import Database
 from service.oidc_issuer.issuer import LocalIssuer
 from service.quotas.limits import Tightest, tightest
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, DATA_LAKE, MEMBER, OUTSIDER, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, NewDatabaseUrl
 from tests.service.inside import Inside
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    DATA_LAKE,
-    MEMBER,
-    OUTSIDER,
-    OWNER,
-    SANDBOX,
-    STAGING,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import Running
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 FIELDS = {

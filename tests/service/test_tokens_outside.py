@@ -17,8 +17,9 @@ from service.authn.sessions import end, end_all
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
 from service.errors import ApiError
+from tests.people import MEMBER, OWNER
 from tests.service.identity_provider import Provider
-from tests.service.issuing import GONE, MEMBER, NOW, OWNER, HandClock, Issuing
+from tests.service.issuing import GONE, NOW, HandClock, Issuing
 from tests.service.planned import until
 
 AT = int(NOW.timestamp())

@@ -12,9 +12,10 @@ from sqlalchemy import select, update
 
 from service.db.engine import Database
 from service.db.tables import audit_log, workload_tokens
-from tests.service.access import IDENTITIES, Iam, allow, code
-from tests.service.clusters import STOREFRONT, STOREFRONT_FRA, Cluster, Workload, exchange
-from tests.service.running import AURORA, MEMBER, OWNER, STAGING, WEB_SHOP, Running
+from tests.people import AURORA, MEMBER, OWNER, STAGING, WEB_SHOP
+from tests.service.access import IDENTITIES, STOREFRONT, Iam, allow, code
+from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload, exchange
+from tests.service.running import Running
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 INSTANCES, VOLUMES = f"{TENANT}/resources/instance", f"{TENANT}/resources/volume"

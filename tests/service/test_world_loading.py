@@ -23,8 +23,8 @@ from service.db.engine import Database
 from service.db.statements import failing_listings, get_value
 from service.quotas import limits as quotas
 from service.seed import large, loader
+from tests.people import DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.service.conftest import KINDS, NewDatabaseUrl
-from tests.service.running import DATA_LAKE, SANDBOX, WEB_SHOP
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 CLOCK = FixedClock(NOW)

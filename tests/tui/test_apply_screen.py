@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.people import ADMIN, DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
+from tests.people import ADMIN, DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 from tui.launch import Launch
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.people import ADMIN, AURORA, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
+from tests.people import ADMIN, AURORA, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui
 
 ROUTE = f"/api/v1/tenants/{WEB_SHOP}/default-tags"

@@ -14,9 +14,9 @@ from client.errors import Exit, FrostError
 from client.models.default_tags import ApplyStarted
 from client.models.tenants import Tenant
 from client.transport.events import Listening, Signal
-from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
+from tests.people import DATA_LAKE, WEB_SHOP
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tests.tui.tasks import Tasks
