@@ -265,11 +265,11 @@ async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time_or_its_sessio
 
 @pytest.mark.slow
 async def test_an_operation_that_ends_between_two_polls_is_signalled(
-    planned: Planned, opened: Callable[[], Stream], monkeypatch: pytest.MonkeyPatch
+    planned: Planned,
 ) -> None:
-    for pause in ("POLL_SECONDS", "BUSY_POLL_SECONDS"):  # long enough for a busy machine
-        monkeypatch.setattr(event_stream, pause, 3.0)
-    stream = opened()
+    # Long enough for a busy machine.
+    hub = EventHub(planned.database, FixedClock(NOW), poll_seconds=3.0, busy_poll_seconds=3.0)
+    stream = hub.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(5) == RESYNC
     await planned.provisioning.run(planned.run_id)
     assert await next_types(stream) == ["operation.completed", "tenant.updated"]
