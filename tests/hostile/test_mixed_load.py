@@ -24,6 +24,7 @@ from tests.policy import reference
 from tests.service.access import READ, Iam, allow, deny
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
+from tests.service.queries import execute
 from tests.service.running import Running
 
 SECONDS = 25.0
@@ -151,8 +152,7 @@ class Load:
             admin = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == ADMIN))
         while self.goes_on():
             role = chance.choice(("admin", "admin", "member", "viewer"))
-            with self.database.write() as connection:
-                connection.execute(update(seats).where(seats.c.user_id == admin).values(role=role))
+            execute(self.database, update(seats).where(seats.c.user_id == admin).values(role=role))
             time.sleep(chance.uniform(0.1, 0.5))
 
     def use(self, seed: int, keys: list[Key], resources: list[dict[str, Any]]) -> None:

@@ -21,6 +21,7 @@ from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
 from tests.service.planned import until
+from tests.service.queries import execute
 
 ADDRESS, ELSEWHERE = "203.0.113.9", "198.51.100.7"
 
@@ -96,8 +97,7 @@ async def test_only_well_formed_guesses_reach_the_database(
 
 def test_a_sweeping_and_a_counting_guess_do_not_deadlock(database: Database) -> None:
     other = throttle_key("fmk_bbbbbbbb")
-    with database.write() as connection:
-        connection.execute(rate_limits.insert().values(key_id=other, full_at=1))
+    execute(database, rate_limits.insert().values(key_id=other, full_at=1))
     # A replica's first guess sweeps. The other one has counted its address and comes to its prefix, which is over.
     waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with ThreadPoolExecutor(1) as threads:

@@ -22,6 +22,7 @@ from tests.people import AURORA, BOREALIS, DATA_LAKE, MEMBER, OWNER, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.inside import Inside
+from tests.service.queries import execute
 from tests.service.running import Running
 
 ME = "/api/v1/me"
@@ -93,8 +94,7 @@ def create_key(database: Database, platform: Running, **values: Any) -> Iterator
     with database.write() as connection:
         factories.add(connection, {api_keys: row})
     yield secret
-    with database.write() as connection:
-        connection.execute(delete(api_keys).where(api_keys.c.id == row["id"]))
+    execute(database, delete(api_keys).where(api_keys.c.id == row["id"]))
 
 
 def test_a_key_is_its_creator_in_its_one_tenant(demo: Running) -> None:

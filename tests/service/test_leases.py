@@ -15,6 +15,7 @@ from service.authn.request_limits import LeasedLimits, leases_of
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.scaling.replicas import LeaseRows, Simulation, excess
+from tests.service.queries import execute
 
 SECOND = 1_000_000  # in microseconds
 START = 1_900_000_000 * SECOND
@@ -182,8 +183,7 @@ def test_a_failed_renewal_keeps_the_unused_requests() -> None:
 def test_rows_with_a_full_allowance_are_removed_once_a_minute(database: Database) -> None:
     now = 0
     limits = LeasedLimits(leases_of(database), lambda: now)
-    with database.write() as connection:
-        connection.execute(rate_limits.insert().values(key_id="full", full_at=1))
+    execute(database, rate_limits.insert().values(key_id="full", full_at=1))
     limits.renew("k", 1)
     assert not limits.drain()
     now = MINUTE

@@ -30,6 +30,7 @@ from service.db.tables import resources, tenants
 from tests.people import AURORA, WEB_SHOP
 from tests.service.counted import TENANT, Counted
 from tests.service.planned import until
+from tests.service.queries import execute
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
 PREPARED = prepared(BY_ID)
@@ -115,8 +116,7 @@ def test_a_sqlite_snapshot_does_not_see_a_later_commit(database: Database) -> No
     name, web_shop = prepared(select(tenants.c.display_name).where(tenants.c.id == bindparam("id"))), {"id": WEB_SHOP}
 
     def rename() -> None:
-        with database.write() as connection:
-            connection.execute(update(tenants).where(tenants.c.id == WEB_SHOP).values(display_name="changed"))
+        execute(database, update(tenants).where(tenants.c.id == WEB_SHOP).values(display_name="changed"))
 
     def read(connection: Connection) -> list[Any]:
         names = [connection.scalar(name, web_shop)]

@@ -21,6 +21,7 @@ from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import default_tag_versions, memberships, metadata, rate_limits, revisions
 from tests.service.conftest import KINDS
+from tests.service.queries import execute, fetch_scalars
 
 NewUrl = Callable[[str, bool], str]
 
@@ -102,14 +103,12 @@ def test_a_database_of_an_older_version_keeps_its_rows(kind: str, revision: str,
     BatchWriter(database, [limits]).flush()
     with pytest.raises(RateLimited):
         limits.renew("k", 1)
-    with database.read() as connection:
-        assert connection.scalars(select(rate_limits.c.key_id)).all() == ["k"]
+    assert fetch_scalars(database, select(rate_limits.c.key_id)) == ["k"]
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         history = connection.execute(select(default_tag_versions)).one()
         assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
-    with database.write() as connection:
-        connection.execute(update(memberships).values(role="member"))
+    execute(database, update(memberships).values(role="member"))
     with database.read() as connection:
         assert set(connection.scalars(select(revisions.c.domain))) == {"u", "o"}
     database.close()
@@ -124,8 +123,7 @@ def contents(database: Database) -> dict[str, dict[str, Any]]:
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(database: Database) -> None:
     version = table("alembic_version", column("version_num"))
-    with database.write() as connection:
-        connection.execute(update(version).values(version_num="9999"))
+    execute(database, update(version).values(version_num="9999"))
     with pytest.raises(ValueError, match="schema this version does not know"):
         migrate.upgrade(database)
     assert migrate.stored_revision(database) == "9999"

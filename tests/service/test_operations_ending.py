@@ -24,6 +24,7 @@ from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import planned_on, until
+from tests.service.queries import execute
 from tests.service.running import Running
 from tests.service.tagged import BEFORE, NOW, Tagged
 
@@ -226,8 +227,7 @@ def test_a_run_stops_when_its_person_or_key_loses_the_right_to_it(tagged: Tagged
     assert tagged.applying.start(run_id)
     assert tagged.applying.run_batch(run_id, 5)
     statement, error = LOSSES[loss]
-    with tagged.database.write() as connection:
-        connection.execute(statement)
+    execute(tagged.database, statement)
     assert not tagged.applying.run_batch(run_id, 5)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "forbidden")

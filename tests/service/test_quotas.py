@@ -20,6 +20,7 @@ from tests.people import (
 )
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
+from tests.service.queries import fetch_scalars
 from tests.service.quotas import Quotas
 from tests.service.running import Running
 
@@ -28,8 +29,7 @@ def test_a_report_has_limit_use_and_requestable_limit_of_each_type(demo: Running
     report = Quotas(demo).report()
     assert list(report) == [name for name in quota_types() if name not in ("image", "image_storage")]
     here = (resources.c.tenant_id == WEB_SHOP, resources.c.kind == "instance")
-    with demo_database.read() as connection:
-        states = list(connection.scalars(select(resources.c.state).where(*here)))
+    states = fetch_scalars(demo_database, select(resources.c.state).where(*here))
     assert report["instance"] == {
         "resourceType": "instance",
         "title": "Instances",

@@ -16,6 +16,7 @@ from service.db.tables import platform_state
 from service.secret_key import FINGERPRINT, SECRET_BYTES, fingerprint, secret_for
 from service.settings import from_arguments
 from tests.service.conftest import KINDS, NewDatabaseUrl
+from tests.service.queries import execute
 
 
 def write_key(path: Path, secret: bytes = b"k" * SECRET_BYTES) -> Path:
@@ -65,8 +66,7 @@ def test_another_or_a_missing_secret_is_refused_and_not_replaced(database: Datab
 
 
 def test_a_database_of_an_older_version_takes_the_secret_that_is_there(database: Database, tmp_path: Path) -> None:
-    with database.write() as connection:
-        connection.execute(insert(platform_state).values(name="world", value="demo"))
+    execute(database, insert(platform_state).values(name="world", value="demo"))
     with pytest.raises(ValueError, match="is missing"):
         secret_for(database, tmp_path / "lost")
     secret = secret_for(database, write_key(tmp_path / "secret.key"))
