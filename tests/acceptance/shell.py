@@ -1,25 +1,12 @@
 """A person signed in with a shell in one tenant: commands, raw requests and terminals."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.api import Answer
-from tests.conftest import opened
 from tests.homes import Home, Result
 from tests.people import WEB_SHOP
 from tests.terminal import Program
-
-
-@contextmanager
-def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -> Iterator[Home]:
-    """A demo world of its own with a person signed in, by default the owner; Sandbox stays provisioning."""
-    home = opened(demo_platform, **{"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables})
-    home.sign_in(email)
-    yield home
-    home.remove()
 
 
 def listed(home: Home, *words: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.acceptance.account import CREATE, Account, Key, days, instant
-from tests.acceptance.shell import signed_in
+from tests.conftest import signed_in
 from tests.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, WEB_SHOP
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.account import CREATE, Account, Key
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
-from tests.acceptance.shell import signed_in
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP
 from tests.service.planned import until

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags, flat
+from tests.conftest import signed_in
 from tests.homes import Home, Result
 from tests.people import ADMIN, AURORA, DATA_LAKE, MEMBER, OWNER, SANDBOX, STAGING
 from tests.terminal import screens

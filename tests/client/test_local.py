@@ -23,7 +23,7 @@ from client.paths import socket_path, socket_path_in
 from client.platform import control, process
 from client.transport.blocking_client import BlockingClient
 from client.transport.endpoint import Endpoint
-from tests.conftest import opened
+from tests.conftest import home_of
 from tests.homes import Home
 
 pytestmark = pytest.mark.process
@@ -32,9 +32,8 @@ pytestmark = pytest.mark.process
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:
     """A machine with the demo world on which platforms are executed: how they start is what is looked at here."""
-    home = opened(demo_platform, forked=False)
-    yield home
-    home.remove()
+    with home_of(demo_platform, forked=False) as home:
+        yield home
 
 
 def who(home: Home) -> str:

@@ -31,15 +31,8 @@ TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 
 
 @pytest.fixture(scope="module")
-def network() -> Iterator[Running]:
-    """A platform on TCP as well, behind no proxy."""
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def proxied() -> Iterator[Running]:
-    """The same behind a proxy on this machine, which its settings name."""
+    """A platform on TCP behind a proxy on this machine, which its settings name."""
     with Running(None, "demo", "--listen", "127.0.0.1:0", FROST_PLATFORM_PROXIES="127.0.0.1") as running:
         yield running
 

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +140,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def platform() -> Iterator[Running]:
+def platform(network: Running) -> Running:
     """A platform on TCP that the runs may change as they like."""
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield running
+    return network
 
 
 def statuses(platform: Running) -> Counter[int]:

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from service.db import tables
 from service.db.engine import Database
 from tests.acceptance.tagging import whole
-from tests.conftest import opened
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.hostile.dangling import dangling
 from tests.people import AURORA, STAGING
@@ -46,10 +46,8 @@ LOADED = "_uuid"
 
 @pytest.fixture(scope="module")
 def home(demo_platform: Path) -> Iterator[Home]:
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform) as home:
+        yield home
 
 
 def counts(database: Database) -> Counter[str]:

@@ -1,6 +1,6 @@
 """Guesses at several replicas of one database are counted together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,10 +27,8 @@ ADDRESS, ELSEWHERE = "203.0.113.9", "198.51.100.7"
 
 
 @pytest.fixture
-def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
-    opened = Database(new_database_url("postgresql", True))
-    yield opened
-    opened.close()
+def database(pair: tuple[Database, Database]) -> Database:
+    return pair[0]
 
 
 def guess(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:

@@ -1,7 +1,6 @@
 """One request that could be read as two: refused whole, and nothing behind it is answered."""
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -34,12 +33,6 @@ SHAPES = {
     "a carriage return in a value": b"X-Tenant-Id: a\rX-Role: owner\r\n\r\n",
     "a header without a name": b": x\r\n\r\n",
 }
-
-
-@pytest.fixture(scope="module")
-def network() -> Iterator[Running]:
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield running
 
 
 def answers(platform: Running, request: bytes) -> bytes:

@@ -30,10 +30,9 @@ LIST = f"{TENANT}/resources/instance"
 
 
 @pytest.fixture
-def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
-    with closing(Counted(tmp_path, world_url)) as opened:
-        opened.keep_leases()
-        yield opened
+def platform(counted: Counted) -> Counted:
+    counted.keep_leases()
+    return counted
 
 
 @pytest.fixture
@@ -142,40 +141,38 @@ def test_a_credential_over_its_limit_writes_no_audit_entry(platform: Counted) ->
 
 
 @pytest.fixture
-def counted(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
-    opened = Counted(tmp_path, world_url)
-    # The catalogue is read once, and on PostgreSQL a lease of requests is taken.
-    opened.keep_leases()
-    for headers in (opened.key, opened.session):
-        opened.ask("GET", f"{TENANT}/resources/instance", headers)
-    opened.platform.writer.flush()
-    yield opened
-    opened.close()
+def warm(counted: Counted) -> Counted:
+    """A platform that has read the catalogue, and on PostgreSQL has taken a lease of requests."""
+    counted.keep_leases()
+    for headers in (counted.key, counted.session):
+        counted.ask("GET", f"{TENANT}/resources/instance", headers)
+    counted.platform.writer.flush()
+    return counted
 
 
-def test_a_read_takes_two_statements_and_no_write(counted: Counted) -> None:
+def test_a_read_takes_two_statements_and_no_write(warm: Counted) -> None:
     for path in ("/resources/instance", "/default-tags", "", "/operations"):
         # The progress of operations is filtered by the grants.
         further = 2 if path == "/operations" else 0
-        assert counted.count("GET", TENANT + path, counted.key) - further <= 2, path
-        assert {statement.split()[0] for statement in counted.statements} == {"SELECT"}
-        counted.forget()
-        counted.platform.writer.flush()
+        assert warm.count("GET", TENANT + path, warm.key) - further <= 2, path
+        assert {statement.split()[0] for statement in warm.statements} == {"SELECT"}
+        warm.forget()
+        warm.platform.writer.flush()
         # On SQLite, requests of which the allowance is not restored yet.
-        assert all("rate_limits" in statement for statement in counted.statements)
-    assert counted.count("GET", f"{TENANT}/resources/instance", counted.session) <= 2
+        assert all("rate_limits" in statement for statement in warm.statements)
+    assert warm.count("GET", f"{TENANT}/resources/instance", warm.session) <= 2
 
 
-def test_a_change_of_a_policy_takes_at_most_nine_statements(counted: Counted) -> None:
+def test_a_change_of_a_policy_takes_at_most_nine_statements(warm: Counted) -> None:
     body = {"name": "p", "document": document(allow("compute:instances:list"))}
-    created = counted.ask("POST", f"{TENANT}/iam/policies", counted.session, body)
+    created = warm.ask("POST", f"{TENANT}/iam/policies", warm.session, body)
     assert created.status_code == 201, created.text
     path = f"{TENANT}/iam/policies/{created.json()['id']}"
-    most = 8 if counted.platform.database.kind == "postgresql" else 9
+    most = 8 if warm.platform.database.kind == "postgresql" else 9
     body = {"document": document(allow("compute:instances:read"))}
-    assert counted.count("PATCH", path, counted.session, body) <= most
+    assert warm.count("PATCH", path, warm.session, body) <= most
     # The stored document is read and checked before the transaction.
-    assert counted.count("PATCH", path, counted.session, {"name": "q"}) <= most + 1
+    assert warm.count("PATCH", path, warm.session, {"name": "q"}) <= most + 1
 
 
 def test_a_draft_with_a_too_long_canonical_form_is_refused() -> None:

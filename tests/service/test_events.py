@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -36,13 +35,6 @@ AT_ONCE = 10.0
 def platform(database_url: str) -> Iterator[Live]:
     with Live(database_url) as platform:
         yield platform
-
-
-@pytest.fixture
-def platform_database(platform: Live) -> Iterator[Database]:
-    """The database of the platform, seen from outside its process."""
-    with closing(Database(platform.database_url)) as opened:
-        yield opened
 
 
 def listen(platform: Live, tenant: str, token: str = "", key: str = "") -> EventReader:

@@ -3,7 +3,6 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -29,10 +28,8 @@ STEPS = st.tuples(
 
 
 @pytest.fixture
-def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
-    opened = Database(new_database_url("postgresql", True))
-    yield opened
-    opened.close()
+def database(pair: tuple[Database, Database]) -> Database:
+    return pair[0]
 
 
 def test_the_statement_grants_the_same_as_the_model(database: Database) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -42,10 +42,8 @@ on_postgresql = pytest.mark.parametrize("world_url", ["postgresql"], indirect=Tr
 
 
 @pytest.fixture
-def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
-    opened = Counted(tmp_path, world_url)
-    yield opened
-    opened.close()
+def platform(counted: Counted) -> Counted:
+    return counted
 
 
 @pytest.fixture

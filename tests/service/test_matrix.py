@@ -2,7 +2,6 @@
 
 import http.client
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -89,9 +88,8 @@ class Network:
 
 
 @pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield Network(running)
+def network(network: Running) -> Network:
+    return Network(network)
 
 
 @pytest.fixture(scope="module")

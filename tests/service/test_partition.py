@@ -72,10 +72,8 @@ def test_the_document_explains_every_exception() -> None:
 
 
 @pytest.fixture
-def demo(tmp_path: Path, world_url: str | None) -> Any:
-    opened = Counted(tmp_path, world_url)
-    yield opened
-    opened.close()
+def demo(counted: Counted) -> Counted:
+    return counted
 
 
 def test_an_organization_answers_alike_without_the_rows_of_the_others(demo: Counted) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import opened as home_of
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import ADMIN, DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
@@ -21,10 +21,8 @@ PACE = "0.4"
 @pytest.fixture
 def paced(demo_platform: Path) -> Iterator[Home]:
     """A platform whose applies take a while."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE=PACE)
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE=PACE) as home:
+        yield home
 
 
 def tags(home: Home, method: str, route: str, tenant: str = WEB_SHOP, body: Any = None) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from client.api import analysis
 from client.models.account import Me
-from tests.conftest import opened as home_of
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.tui.editing import Edit, document, policies, push, rule, stored
 from tests.tui.screens import BOTH_SIZES, SMALL
@@ -23,10 +23,8 @@ READ = "compute:instances:read"
 @pytest.fixture
 def viewer(demo_platform: Path) -> Iterator[Home]:
     """The demo world for a user who reads compute and nothing else."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in("viewer@aurora.example")
-    yield home
-    home.remove()
+    with signed_in(demo_platform, "viewer@aurora.example") as home:
+        yield home
 
 
 async def test_operations_and_fields_are_completed_and_brackets_indented(edit: Edit) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import opened
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.terminal import Program, key_bytes
 
@@ -29,10 +29,8 @@ CPU_SECONDS = 1.5
 @pytest.fixture(scope="module")
 def home(demo_platform: Path) -> Iterator[Home]:
     """A platform whose applies do not end."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="600")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="600") as home:
+        yield home
 
 
 @pytest.fixture(autouse=True)
