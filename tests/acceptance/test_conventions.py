@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from client import __version__
-from tests.acceptance.shell import listed
 from tests.homes import Home
-from tests.people import DATA_LAKE, MEMBER, NEWSROOM, WEB_SHOP
+from tests.people import MEMBER, NEWSROOM, WEB_SHOP
 from tests.terminal import Program, screens
 
 READS = (
@@ -172,22 +171,6 @@ def test_a_project_folder_of_that_name_is_never_read(home: Home, tmp_path: Path)
     (tmp_path / ".cli").mkdir()
     (tmp_path / ".cli" / "config.yaml").write_text("region: planted\n")
     assert "planted" not in home.frost("config", "show", "-o", "json", cwd=tmp_path).out
-
-
-def test_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> None:
-    token = demo.sign_in()
-    assert demo.request("GET", "/api/v1/me", token=token).status == 200
-    for path in ("/api/v1/tenants/..%2Fme", f"/api/v1/tenants/{DATA_LAKE}/../{WEB_SHOP}", "/api//v1/me"):
-        unclean = demo.request("GET", path, token=token)
-        assert (unclean.status in (400, 404), set(unclean.json())) == (True, {"error"})
-    assert demo.frost("logout").code == 0
-    assert demo.request("GET", "/api/v1/me", token=token).status == 401
-    result = demo.frost("tenant", "list", "--all")
-    assert result.code == 3
-    assert "frost login" in result.err
-    assert token not in demo.config.read_text()
-    assert demo.frost("login").code == 0
-    assert listed(demo, "--all")
 
 
 @pytest.mark.slow

@@ -127,7 +127,8 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
         ("never", UNKNOWN),
     ):
         assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
-    for megabytes, text in ((4096, "4"), (1536, "1.5"), (1000, "1.0"), (1600, "1.6"), (256, "0.3")):
+    sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1.0", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
+    for megabytes, text in sizes.items():
         assert quantity(megabytes, "mb") == f"{text} GB"
     assert (quantity(7, "count"), quantity(100, "gb"), quantity(None, "mb")) == ("7", "100 GB", UNKNOWN)
 
