@@ -1,4 +1,4 @@
-"""Default tags for 100,000 resources beside one UPDATE, and the changes of others meanwhile."""
+"""Default tags for 100,000 resources beside one UPDATE, and the changes of others during it."""
 
 import asyncio
 import http.client

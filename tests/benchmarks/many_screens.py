@@ -1,4 +1,4 @@
-"""200 screens of as many people open on one platform: what it costs them, it, and whoever asks meanwhile."""
+"""The cost of 200 open screens of as many people for them, for one platform, and for other requests."""
 
 import select
 import statistics

@@ -240,7 +240,7 @@ def test_serve_ignores_a_service_package_in_the_current_folder(home: Home, tmp_p
 @pytest.mark.parametrize(
     ("name", "value"), [("METRICS", "9109"), ("LOG_LEVEL", "loud"), ("DRAIN_SECONDS", "abc"), ("WORLD", "atlantis")]
 )
-def test_serve_says_what_of_its_settings_is_wrong_in_one_line(home: Home, name: str, value: str) -> None:
+def test_serve_names_an_invalid_setting_in_one_line(home: Home, name: str, value: str) -> None:
     done = home.frost("platform", "serve", env={f"FROST_PLATFORM_{name}": value})
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith("frost platform: ")
@@ -253,7 +253,7 @@ def test_serve_says_what_of_its_settings_is_wrong_in_one_line(home: Home, name: 
 def test_serve_on_tcp_takes_the_short_socket_of_a_long_home_as_well(
     monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
-    """The process that `serve` becomes is not started here: the fake stands for the kernel's execv."""
+    """A fake replaces execv of the kernel, so that `serve` starts no process here."""
     started: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
     monkeypatch.setenv("HOME", str(tmp_path / ("h" * 120)))

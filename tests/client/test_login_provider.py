@@ -383,9 +383,7 @@ def test_a_session_that_ends_does_not_end_the_one_of_another_endpoint(
     assert caught.value.code == "CONTEXT_CHANGED"
 
 
-def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
-    away: Connection, provider: Provider, home: Home
-) -> None:
+def test_a_session_forgotten_during_a_refresh_is_not_restored(away: Connection, provider: Provider, home: Home) -> None:
     provider.api = accepts("ACCESS-2")
     connection = signed_in(home)
     connection.credential()

@@ -157,7 +157,7 @@ def test_an_instant_is_written_in_utc_with_whole_milliseconds(instant: datetime)
     assert datetime.fromisoformat(text) == instant.replace(microsecond=instant.microsecond // 1000 * 1000)
 
 
-async def test_the_driver_tells_latency_and_platform_version() -> None:
+async def test_the_driver_reports_latency_and_platform_version() -> None:
     entries: list[RequestLogEntry] = []
     with Service(answer(200, {"id": "u", "tenantId": TENANT["id"]}, X_Frost_Version="9.9")) as service:
         async with AsyncClient(Context(service.endpoint), on_reply=entries.append) as client:

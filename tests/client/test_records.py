@@ -133,7 +133,7 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
     assert (quantity(7, "count"), quantity(100, "gb"), quantity(None, "mb")) == ("7", "100 GB", UNKNOWN)
 
 
-def test_a_key_says_its_scopes_and_when_it_ends() -> None:
+def test_a_key_shows_its_scopes_and_expiry() -> None:
     record = {"scopes": ["a:read", "b:*"], "expiresAt": "2027-01-02T03:04:05Z", "lastUsedAt": None, "rateLimit": 60}
     shown = named(API_KEY, record)
     assert (shown["Scopes"], shown["Expires"], shown["Last used"]) == ("a:read, b:*", "2027-01-02 03:04Z", UNKNOWN)

@@ -43,7 +43,7 @@ def run(home: Home, line: str) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_the_examples_run_one_after_the_other_and_show_what_the_text_says(demo: Home) -> None:
+def test_the_examples_run_in_order_and_print_what_the_text_shows(demo: Home) -> None:
     outputs = {}
     for line in [line.text for line in README.command_lines if line.complete]:
         if not line.startswith(tuple(NOT_RUN)):

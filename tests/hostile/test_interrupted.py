@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 MADE = {"group.create": tables.groups, "policy.create": tables.policies, "api_key.create": tables.api_keys}
 ROUNDS = 4
 LOADED = "_uuid"
-"""What the first of the commands' modules loads that is not of Python, so that a look from outside tells."""
+"""A library that the first module of a command loads and Python does not: it shows that the command has begun."""
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ class Load:
             time.sleep(chance.uniform(0.1, 0.5))
 
     def use(self, seed: int, keys: list[Key], resources: list[dict[str, Any]]) -> None:
-        """Keys used on resources; each answer compared where nothing changed meanwhile."""
+        """Use keys on resources; compare each answer if nothing has changed during the request."""
         chance = random.Random(seed)
         while self.goes_on():
             key, resource = chance.choice(keys), chance.choice(resources)

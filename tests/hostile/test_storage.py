@@ -155,7 +155,7 @@ def read_only(cluster: Cluster, name: str, *, on: bool) -> None:
 
 
 class Wall:
-    """A fake of the machine's clock: it can be set, and stands still; `passed` is what goes on beside it."""
+    """A fake of the machine's clock: it can be set and does not move; `passed` is the steady clock beside it."""
 
     def __init__(self) -> None:
         self.instant = datetime.now(UTC)

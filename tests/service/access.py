@@ -144,7 +144,7 @@ class Iam:
         return self.ask("DELETE", f"/iam/groups/{group}/members?memberType={kind}&memberId={identifier}")
 
     def decision(self, kind: str, identifier: str, operation: str, target: str = "*", **facts: Any) -> bool:
-        """Whether a principal may do something now, as `who` tells."""
+        """Whether a principal may do something now, by `who`."""
         answer = self.ask("POST", "/iam/who", {"operation": operation, "target": target, "facts": facts})
         assert answer.status == 200, answer
         return any((one["type"], one["id"]) == (kind, identifier) for one in answer.json()["principals"])

@@ -146,7 +146,7 @@ class Running(Api):
             cursor = page["nextCursor"]
 
     def raw(self, request: bytes, seconds: float = 5) -> bytes:
-        """Bytes as they are, and what comes back until the other end closes or nothing more is said."""
+        """Send bytes as they are; return the response, up to its end or a pause."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(seconds)
             connection.connect(str(self.socket))
@@ -190,7 +190,7 @@ class Running(Api):
 
 
 class Executed(Running):
-    """The same with nothing loaded before, as whoever starts it has it."""
+    """A platform whose process starts without loaded modules, as that of a user."""
 
     forked = False
 

@@ -113,9 +113,9 @@ async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
     assert it.editor.document.saved is not None
 
 
-async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home, edit: Edit) -> None:
+async def test_a_version_stored_by_another_user_is_replaced_on_request_only(demo: Home, edit: Edit) -> None:
     it = await edit()
-    await it.meanwhile(document_text=document(rule("network:*:read", name="theirs")))
+    await it.change_elsewhere(document_text=document(rule("network:*:read", name="theirs")))
     mine = document(rule("storage:*:read", name="mine"))
     await it.evaluate(mine)
     await it.press("ctrl+s", shows="Effect on *")
@@ -240,7 +240,7 @@ async def test_a_draft_is_offered_with_its_version(demo: Home, edit: Edit) -> No
     await it.press("escape", top=it.editor)
     await it.press("q", shows="Unsaved changes")
     await it.press("k", toast="Draft kept: e to resume", top=ui.app.frame)
-    await it.meanwhile(description="changed since")
+    await it.change_elsewhere(description="changed since")
     await push(ui, await stored(ui, "deployments"))
     await ui.expect("Unsaved draft of", "Based on version 3", "Esc close editor")
     await ui.press("escape", top=ui.app.frame)  # decides nothing
