@@ -3,13 +3,29 @@
 import http.client
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from service.seed.loader import KEY_FILE
+
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def world_key(folder: Path, name: str) -> str:
+    """Return the secret of an API key of the demo world, whose data folder has it."""
+    return str(json.loads((folder / KEY_FILE).read_text())[name]["secret"])
+
+
+def device_sign_in(form: Callable[..., Any], email: str) -> Any:
+    """Return the tokens of a new session, from the device flow; `form` posts a form and returns the JSON."""
+    started = form("/issuer/device_authorization", client_id="frost-cli")
+    form("/issuer/device/approve", user_code=started["user_code"], email=email)
+    fields = {"grant_type": DEVICE_GRANT, "device_code": started["device_code"], "client_id": "frost-cli"}
+    return form("/issuer/token", **fields)
 
 
 class UnixConnection(http.client.HTTPConnection):

@@ -16,7 +16,7 @@ from typing import Any
 
 from service.seed.loader import KEY_FILE
 from tests import forking
-from tests.api import Api
+from tests.api import Api, world_key
 from tests.leaks import leaks_of_files, secrets_in
 
 # Readable to their owner only: the demo world's keys, and credentials without a keyring; tests use `key.yaml` with
@@ -116,7 +116,7 @@ class Home(Api):
 
     def world_key(self, name: str) -> str:
         """The secret of one of the world's API keys."""
-        return str(json.loads((self.platform_dir / "world-keys.json").read_text())[name]["secret"])
+        return world_key(self.platform_dir, name)
 
     def start(self, **variables: str) -> None:
         """Start the platform as the first command of a user does."""

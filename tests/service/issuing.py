@@ -23,9 +23,9 @@ from service.errors import ApiError
 from service.oidc_issuer import endpoints
 from service.oidc_issuer.issuer import LocalIssuer
 from service.principal import Principal
+from tests.api import DEVICE_GRANT
 from tests.people import MEMBER, OWNER
 from tests.service.queries import execute, fetch
-from tests.service.running import DEVICE_GRANT
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = sha256(b"the platform's secret").digest()

@@ -16,13 +16,12 @@ from typing import Any, Self
 
 from service.seed.loader import KEY_FILE
 from tests import forking
-from tests.api import Answer, Api
+from tests.api import Answer, Api, device_sign_in, world_key
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files
 from tests.service import demo_world
 
 START_SECONDS = 60
 STOP_SECONDS = 60
-DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 # Readable to their owner only: what the demo world's keys are.
 SECRET_FILES = (KEY_FILE,)
@@ -171,11 +170,7 @@ class Running(Api):
 
     def start_session(self, email: str) -> Any:
         """The tokens of a new session, from the real device flow."""
-        started = self.form("/issuer/device_authorization", client_id="frost-cli")
-        self.form("/issuer/device/approve", user_code=started["user_code"], email=email)
-        return self.form(
-            "/issuer/token", grant_type=DEVICE_GRANT, device_code=started["device_code"], client_id="frost-cli"
-        )
+        return device_sign_in(self.form, email)
 
     def form(self, path: str, **fields: str) -> Any:
         answer = self.post_form(path, **fields)
@@ -185,8 +180,7 @@ class Running(Api):
 
     def key(self, name: str) -> str:
         """The secret of one of the world's API keys."""
-        secret: str = json.loads((self.folder / "world-keys.json").read_text())[name]["secret"]
-        return secret
+        return world_key(self.folder, name)
 
 
 class Executed(Running):

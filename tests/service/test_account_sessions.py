@@ -9,13 +9,13 @@ from sqlalchemy import delete, select, update
 
 from service.db.engine import Database
 from service.db.tables import audit_log, memberships, users
-from tests.api import Answer
+from tests.api import DEVICE_GRANT, Answer
 from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.queries import execute, fetch
-from tests.service.running import DEVICE_GRANT, Running
+from tests.service.running import Running
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 END_ALL = "/api/v1/sessions/revoke-all"

@@ -2,9 +2,9 @@
 
 from urllib.parse import urlsplit
 
-from tests.api import Answer
+from tests.api import DEVICE_GRANT, Answer
 from tests.people import OWNER
-from tests.service.running import DEVICE_GRANT, Running
+from tests.service.running import Running
 
 
 def me(running: Running, token: str) -> Answer:
