@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from service.seed.loader import KEY_FILE
 from tests import forking
 from tests.api import Api, world_key
 from tests.leaks import leaks_of_files, secrets_in
+from tests.waiting import until
 
 # Readable to their owner only: the demo world's keys, and credentials without a keyring; tests use `key.yaml` with
 # --config.
@@ -127,17 +127,16 @@ class Home(Api):
         """Return the process that has the platform's lock, if there is one."""
         try:
             pid = int((self.platform_dir / "platform.lock").read_text())
-            os.kill(pid, 0)
         except (OSError, ValueError):
             return None
-        return pid if _state(pid) != "Z" else None
+        return pid if _is_alive(pid) else None
 
     def kill_platform(self) -> None:
         """kill -9, and wait until it is gone."""
         pid = self.platform_pid()
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        _wait_gone(pid)
+        until(lambda: not _is_alive(pid))
 
     def remove(self) -> None:
         """Kill the platform and remove the folder, which must have no secrets."""
@@ -146,7 +145,7 @@ class Home(Api):
         pid = self.platform_pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            _wait_gone(pid, 5)
+            until(lambda: not _is_alive(pid))
         shutil.rmtree(self.path, ignore_errors=True)
         assert not leaks, leaks
 
@@ -166,14 +165,9 @@ def _state(pid: int) -> str:
         return "?"
 
 
-def _wait_gone(pid: int, seconds: float = 60) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            return True
-        if _state(pid) == "Z":
-            return True
-        time.sleep(0.02)
-    return False
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return _state(pid) != "Z"

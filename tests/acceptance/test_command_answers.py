@@ -12,8 +12,8 @@ from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
 from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP
-from tests.service.planned import until
 from tests.terminal import Program
+from tests.waiting import until
 
 GROUP = "142c8364-7806-4577-93e7-83e7eb04b39b"
 

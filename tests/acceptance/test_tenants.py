@@ -18,7 +18,7 @@ from tests.people import (
     STAGING,
     WEB_SHOP,
 )
-from tests.service.planned import until
+from tests.waiting import until
 
 
 def test_a_tenant_is_returned_at_once_and_becomes_active(demo: Home) -> None:

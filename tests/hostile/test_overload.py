@@ -20,8 +20,8 @@ from tests.hostile.world import World
 from tests.people import OWNER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.held import changes_held
-from tests.service.planned import until
 from tests.service.running import Running, tcp_address
+from tests.waiting import until
 
 OTHER = "127.0.9.9"
 FLOOD_SECONDS = 300

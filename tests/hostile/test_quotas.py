@@ -16,13 +16,13 @@ from service.db.statements import lock_tenant
 from service.db.tables import quota_requests, resources
 from service.quotas import limits
 from tests.api import Answer
-from tests.hostile.concurrency import at_once
 from tests.people import ADMIN, AURORA, BOREALIS_OWNER, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import code, details
 from tests.service.factories import AT as NOW
 from tests.service.held import ARRIVAL_SECONDS
 from tests.service.quotas import Quotas, row
 from tests.service.running import Running
+from tests.waiting import at_once
 
 
 @pytest.fixture

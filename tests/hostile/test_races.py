@@ -10,11 +10,11 @@ from sqlalchemy import select
 from service.db.engine import Database
 from service.db.tables import api_keys, group_members
 from tests.api import Answer
-from tests.hostile.concurrency import at_once
 from tests.hostile.dangling import dangling
 from tests.service.access import READ, Iam, allow, code, details, document
 from tests.service.account import Key
 from tests.service.queries import execute
+from tests.waiting import at_once
 
 ROUNDS = 8
 

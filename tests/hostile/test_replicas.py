@@ -20,8 +20,8 @@ from service.authn.rate_limit import (
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
-from tests.service.planned import until
 from tests.service.queries import execute
+from tests.waiting import until
 
 ADDRESS, ELSEWHERE = "203.0.113.9", "198.51.100.7"
 

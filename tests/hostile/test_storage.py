@@ -19,9 +19,9 @@ from service.operator import monitoring
 from tests.people import MEMBER, OUTSIDER, OWNER, STAGING, WEB_SHOP
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.planned import until
 from tests.service.postgres import Cluster, unprivileged
 from tests.service.running import Running
+from tests.waiting import until
 
 RENAME = f"/api/v1/tenants/{STAGING}"
 needs_mount = pytest.mark.skipif(os.getuid() != 0, reason="a disk that is full needs a mount of its own: run as root")

@@ -16,9 +16,9 @@ from tests.api import Answer
 from tests.people import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
-from tests.service.planned import until
 from tests.service.queries import fetch
 from tests.service.running import Running
+from tests.waiting import until
 
 
 def require_not_found(answer: Answer) -> None:

@@ -22,9 +22,9 @@ from service.db.tables import Document, platform_state, users
 from tests.service import factories
 from tests.service.access import code
 from tests.service.live import Live
-from tests.service.planned import until
 from tests.service.postgres import Cluster
 from tests.service.queries import execute, fetch, fetch_scalars
+from tests.waiting import until
 
 
 @pytest.fixture

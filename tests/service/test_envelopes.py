@@ -14,9 +14,9 @@ from service.http_server.protocol import MAX_HEADER_BYTES
 from tests.api import Answer
 from tests.people import AURORA, OUTSIDER, OWNER, WEB_SHOP
 from tests.service.access import code as code_of
-from tests.service.planned import until
 from tests.service.queries import execute
 from tests.service.running import Running
+from tests.waiting import until
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 JSON = {"Content-Type": "application/json"}

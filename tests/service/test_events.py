@@ -23,8 +23,9 @@ from tests.service import factories
 from tests.service.access import allow, code, details, document
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
-from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
+from tests.service.planned import BEFORE, NOW, Planned, planned_on
 from tests.service.queries import execute
+from tests.waiting import until
 
 KEEPALIVE = ": keepalive\n\n"
 AT_ONCE = 10.0

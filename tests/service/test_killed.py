@@ -25,8 +25,8 @@ from tests.service import load, unsynced
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.load import Load, Work, require_counted, require_stored_once
-from tests.service.planned import until
 from tests.service.running import Running
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "replicas" / "run.py"

@@ -29,8 +29,8 @@ from service.db.statements import add_row, delete_rows, has_row, insert_row, upd
 from service.db.tables import resources, tenants
 from tests.people import AURORA, WEB_SHOP
 from tests.service.counted import TENANT, Counted
-from tests.service.planned import until
 from tests.service.queries import execute
+from tests.waiting import until
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
 PREPARED = prepared(BY_ID)

@@ -26,9 +26,9 @@ from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonFormatter, RotatingStderrHandler
 from tests.people import MEMBER, OWNER, WEB_SHOP
-from tests.service.planned import until
 from tests.service.queries import execute
 from tests.service.running import Running
+from tests.waiting import until
 
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 

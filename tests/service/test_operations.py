@@ -13,7 +13,7 @@ from service.db.engine import Database
 from service.db.tables import operations
 from tests.people import SANDBOX, WEB_SHOP
 from tests.service.live import Live
-from tests.service.planned import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -23,10 +23,11 @@ from tests.people import OWNER, SANDBOX, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.planned import planned_on, until
+from tests.service.planned import planned_on
 from tests.service.queries import execute
 from tests.service.running import Running
 from tests.service.tagged import BEFORE, NOW, Tagged
+from tests.waiting import until
 
 BASE = f"/api/v1/tenants/{WEB_SHOP}"
 APPLY = f"{BASE}/default-tags/apply"

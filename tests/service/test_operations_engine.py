@@ -20,8 +20,9 @@ from service.jobs.worker import Worker
 from service.settings import Settings, from_arguments
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
-from tests.service.planned import Planned, completed, planned_on, until
+from tests.service.planned import Planned, completed, planned_on
 from tests.service.queries import execute
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

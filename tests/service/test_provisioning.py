@@ -17,8 +17,9 @@ from service.db.tables import billing_accounts, isolation_projects, tenant_quota
 from service.jobs.job import retry_delay
 from service.tenants.provisioning import STEPS, BackendUnavailable, ProvisioningJob, plan
 from tests.service.audited import audited
-from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
+from tests.service.planned import BEFORE, NOW, Planned, planned_on
 from tests.service.queries import execute
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from service.principal import Principal
 from tests.people import MEMBER, OWNER, STAGING
 from tests.service.audited import SECRET
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.planned import until
 from tests.service.running import Running
+from tests.waiting import until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RENAME = Refusal(AuditEvent.TENANT_RENAME, "/api/v1/tenants/t", 403, "PERMISSION_DENIED", None, "t")

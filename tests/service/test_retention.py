@@ -27,9 +27,9 @@ from tests.service import factories
 from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
 from tests.service.issuing import HandClock, Issuing
-from tests.service.planned import until
 from tests.service.queries import execute, fetch_scalars
 from tests.service.tagged import NOW, Tagged
+from tests.waiting import until
 
 DAY = timedelta(days=1)
 SETTINGS = Retention()

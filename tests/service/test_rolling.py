@@ -15,8 +15,8 @@ from service.db.engine import Database
 from service.db.tables import groups
 from tests.people import OWNER, WEB_SHOP
 from tests.service.conftest import NewDatabaseUrl
-from tests.service.planned import until
 from tests.service.running import Running
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

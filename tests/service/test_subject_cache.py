@@ -18,7 +18,7 @@ from service.db.engine import Database
 from tests.people import AURORA, OWNER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.counted import Demo
-from tests.service.planned import until
+from tests.waiting import until
 
 Change = Callable[[Connection], object]
 STATEMENTS = {"sqlite": 2, "postgresql": 1}

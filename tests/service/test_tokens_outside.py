@@ -20,8 +20,8 @@ from service.errors import ApiError
 from tests.people import MEMBER, OWNER
 from tests.service.identity_provider import Provider
 from tests.service.issuing import GONE, NOW, HandClock, Issuing
-from tests.service.planned import until
 from tests.service.queries import fetch
+from tests.waiting import until
 
 AT = int(NOW.timestamp())
 

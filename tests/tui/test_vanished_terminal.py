@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import signed_in
 from tests.homes import Home
 from tests.terminal import Program, key_bytes
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -59,11 +60,11 @@ def state(pid: int) -> tuple[str, float]:
 
 def expect_end(pid: int, cpu: float = CPU_SECONDS) -> int:
     """Wait for the end of a process that may use so many CPU seconds for it; return its exit code."""
-    until, before = time.monotonic() + SECONDS, state(pid)[1]
+    end, before = time.monotonic() + SECONDS, state(pid)[1]
     used = before
     while (now := state(pid))[0] != "Z":
         used = now[1]
-        if time.monotonic() > until:
+        if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
             pytest.fail(f"still there, in state {now[0]}, after {used - before:.2f} s of CPU")
         time.sleep(0.02)
@@ -82,9 +83,8 @@ def vanish(program: Program) -> int:
 
 def loading(home: Home, editor: str) -> Program:
     program = detached(home, shows="")
-    until = time.monotonic() + 60
-    while len(list(Path(f"/proc/{program.pid}/task").iterdir())) < 2:  # the thread that handles its end has begun
-        assert time.monotonic() < until
+    # The thread that handles its end has begun.
+    until(lambda: len(list(Path(f"/proc/{program.pid}/task").iterdir())) >= 2)
     return program
 
 
@@ -162,8 +162,8 @@ def test_sighup_is_handled_although_it_was_ignored(program: Program) -> None:
 
 def test_a_terminal_that_reads_nothing_does_not_hold_up_the_end(home: Home) -> None:
     program = detached(home)
-    until = time.monotonic() + 3
-    while time.monotonic() < until:  # more than any buffer between the two has room for
+    end = time.monotonic() + 3
+    while time.monotonic() < end:  # more than any buffer between the two has room for
         program.write(key_bytes("?") + key_bytes("escape"))
         time.sleep(0.02)
     os.kill(program.pid, signal.SIGTERM)
@@ -179,9 +179,9 @@ def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
     shell.wait_for("Data Lake")
     pid = int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()[0])
     os.kill(pid, signal.SIGTSTP)
-    until = time.monotonic() + 60
+    end = time.monotonic() + 60
     while state(pid)[0] != "T":
-        assert time.monotonic() < until
+        assert time.monotonic() < end
         shell.pump(0.05)
     os.kill(shell.pid, signal.SIGKILL)
     os.close(shell.fd)
