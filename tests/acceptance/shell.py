@@ -1,12 +1,11 @@
 """A person signed in with a shell in one tenant: commands, raw requests and terminals."""
 
-import sys
 from typing import Any
 
 from tests.api import Answer
 from tests.homes import Home, Result
 from tests.people import WEB_SHOP
-from tests.terminal import Program
+from tests.terminal import Program, on_terminal
 
 
 def listed(home: Home, *words: str) -> list[dict[str, Any]]:
@@ -49,13 +48,8 @@ class Shell:
         return self.home.request(method, path, body=body, token=self.home.token())
 
     def on_terminal(self, *words: str, columns: int = 0, **env: str) -> Program:
-        return Program(
-            [sys.executable, "-m", "tui", self.GROUP, *words],
-            columns or self.COLUMNS,
-            self.ROWS,
-            env=self.home.environment({**self.environment, **env}),
-            inherit=False,
-        )
+        size = {"columns": columns or self.COLUMNS, "rows": self.ROWS}
+        return on_terminal(self.home, self.GROUP, *words, **size, **{**self.environment, **env})
 
     def answered(self, answer: str, question: str, *words: str) -> tuple[int, str]:
         program = self.on_terminal(*words)

@@ -1,7 +1,6 @@
 """Answers of commands about the changed object, exit codes, and refusals with the next step."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +11,14 @@ from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
 from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP
-from tests.terminal import Program
+from tests.terminal import on_terminal
 from tests.waiting import until
 
 GROUP = "142c8364-7806-4577-93e7-83e7eb04b39b"
 
 
 def answer_login(home: Home, answer: bytes) -> tuple[int, str]:
-    program = Program([sys.executable, "-m", "tui", "login"], columns=160, env=home.environment(), inherit=False)
+    program = on_terminal(home, "login", columns=160)
     program.wait_for("[y/N]")
     program.write(answer)
     return program.wait_end(), program.text

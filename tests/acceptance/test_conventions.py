@@ -2,7 +2,6 @@
 
 import json
 import stat
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import yaml
 from client import __version__
 from tests.homes import Home
 from tests.people import MEMBER, NEWSROOM, WEB_SHOP
-from tests.terminal import Program, screens
+from tests.terminal import on_terminal, screens
 
 READS = (
     "tenant current",
@@ -103,10 +102,6 @@ def test_before_a_request_no_platform_and_no_session_is_started(home: Home) -> N
 
 
 KEY = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-def on_terminal(home: Home, *words: str) -> Program:
-    return Program([sys.executable, "-m", "tui", *words], 100, 30, env=home.environment(), inherit=False)
 
 
 def write_config(home: Home, text: str) -> None:
@@ -217,9 +212,7 @@ COMPUTE_ALL = "42a68fec-c75a-43c4-8d0d-866b16519537"
 
 
 def printed(home: Home, columns: int, *words: str) -> str:
-    program = Program(
-        [sys.executable, "-m", "tui", *words, "--no-color"], columns, 60, env=home.environment(), inherit=False
-    )
+    program = on_terminal(home, *words, "--no-color", columns=columns, rows=60)
     assert program.wait_end() == 0
     return program.raw().decode().replace("\r\n", "\n")
 

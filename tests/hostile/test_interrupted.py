@@ -1,7 +1,6 @@
 """Ctrl-C at random moments of every command that changes something, on a real terminal."""
 
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tests.homes import Home
 from tests.hostile.dangling import dangling
 from tests.people import AURORA, STAGING
 from tests.service.access import KEYS
-from tests.terminal import Program
+from tests.terminal import on_terminal
 
 DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
 # Of each the table whose rows its entries in the audit log must account for.
@@ -86,7 +85,7 @@ def test_every_changing_command_broken_off_at_random(home: Home) -> None:
 
 def interrupt(home: Home, operation: str, words: list[str], moment: float) -> bool:
     """Run a command, press Ctrl-C so many seconds after it has begun; whether it was broken off."""
-    program = Program([sys.executable, "-m", "tui", *words], 100, 20, env=home.environment(), inherit=False)
+    program = on_terminal(home, *words, columns=100, rows=20)
     while program.alive and not has_begun(program.pid):
         program.pump(0.002)
     until = time.monotonic() + moment

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import signed_in
 from tests.homes import Home
-from tests.terminal import Program, key_bytes
+from tests.terminal import Program, key_bytes, on_terminal
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -192,7 +192,7 @@ def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
 def test_a_command_that_waits_for_an_apply_ends(home: Home) -> None:
     """It continues without its terminal if it ignores SIGHUP, and ends at SIGTERM; the apply continues without it."""
     words = ("tenant", "default-tags", "apply", "--yes")
-    program = Program([sys.executable, "-m", "tui", *words], 120, 36, env=home.environment(), inherit=False)
+    program = on_terminal(home, *words)
     program.wait_for("0%:")
     vanish(program)
     program = detached(home, *words, shows="0%:")
