@@ -40,6 +40,14 @@ class Result:
         return dict(json.loads(self.err.strip().splitlines()[-1])["error"])
 
 
+def write_config(config: Path, text: str) -> Path:
+    """Write a configuration file that is private to this user."""
+    config.parent.mkdir(mode=0o700, exist_ok=True)
+    config.write_text(text)
+    config.chmod(0o600)
+    return config
+
+
 class Home(Api):
     """HOME of one user. Secrets are in the file store, so that no keyring of the machine changes."""
 
@@ -96,6 +104,9 @@ class Home(Api):
         """Collect the refresh tokens of the config file, which are searched for when the home is removed."""
         if self.config.is_file():
             self.seen |= {found.decode() for found in _REFRESH_TOKEN.findall(self.config.read_bytes())}
+
+    def write_config(self, text: str) -> None:
+        write_config(self.config, text)
 
     def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
         result = self.frost(*words, "-o", "json", env=env)

@@ -33,9 +33,7 @@ def test_config_names_the_only_file_that_is_read(home: Home) -> None:
     assert (refused.code, missing in refused.err) == (2, True)
     assert home.frost("config", "show").code == 0
     assert home.frost("--config", other, "config", "set", "region", "elsewhere").code == 0
-    home.config.parent.mkdir(exist_ok=True, mode=0o700)
-    home.config.write_text("this: [is not, yaml\n")
-    home.config.chmod(0o600)
+    home.write_config("this: [is not, yaml\n")
     result = home.frost("--config", other, "config", "show", "-o", "json")
     assert (result.code, "elsewhere" in result.out) == (0, True)
 
@@ -104,12 +102,6 @@ def test_before_a_request_no_platform_and_no_session_is_started(home: Home) -> N
 KEY = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def write_config(home: Home, text: str) -> None:
-    home.config.parent.mkdir(mode=0o700, exist_ok=True)
-    home.config.write_text(text)
-    home.config.chmod(0o600)
-
-
 def test_init_makes_the_file_and_takes_the_key_without_showing_it(home: Home) -> None:
     program = on_terminal(home, "config", "init")
     program.wait_for("API key")
@@ -122,7 +114,7 @@ def test_init_makes_the_file_and_takes_the_key_without_showing_it(home: Home) ->
 
 
 def test_init_over_a_file_asks_and_keeps_it_beside_the_new_one(home: Home) -> None:
-    write_config(home, "# mine\nregion: r1\n")
+    home.write_config("# mine\nregion: r1\n")
     assert home.frost("config", "init").code == 2
     program = on_terminal(home, "config", "init")
     program.wait_for("[y/N]")

@@ -15,17 +15,9 @@ from client.commands.config import masked
 from client.commands.root import root
 from tests.client.scripted import Run
 from tests.docs.commands import entries
-from tests.homes import Home
+from tests.homes import Home, write_config
 
 KEY = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-def write_config(home: Path, text: str) -> Path:
-    config = home / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text(text)
-    config.chmod(0o600)
-    return config
 
 
 COMMANDS = {entry.words.removeprefix("frost "): entry.command for entry in entries()}
@@ -163,7 +155,7 @@ def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = write_config(
-        tmp_path,
+        tmp_path / ".cli" / "config.yaml",
         f"current_context: a\ncontexts:\n  a: {{api_endpoint: 'https://a.example/api', api_key: {KEY}}}\n"
         "  b: {api_endpoint: 'https://b.example/api', read_only: true}\n",
     )
@@ -180,7 +172,7 @@ def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
 
 
 def test_a_damaged_or_readable_file_is_reported_once_in_the_chosen_format(run: Run, tmp_path: Path) -> None:
-    config = write_config(tmp_path, "contexts: [unclosed\n")
+    config = write_config(tmp_path / ".cli" / "config.yaml", "contexts: [unclosed\n")
     ended = run("config", "show", "-o", "json")
     assert (ended.code, ended.error()["code"]) == (2, "CONFIG_DAMAGED")
     config.write_text("region: r1\n")
@@ -280,7 +272,8 @@ def test_a_failed_sign_in_leaves_the_contexts_and_points_to_the_endpoint(run: Ru
     assert run(*login).code == 7
     assert not config.exists()
     config = write_config(
-        tmp_path, "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
+        tmp_path / ".cli" / "config.yaml",
+        "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n",
     )
     before = config.read_text()
     failed = run(*login)

@@ -35,9 +35,7 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture
 def away(home: Home, provider: Provider) -> Connection:
     """A context at the provider's platform; without a session."""
-    home.config.parent.mkdir(mode=0o700)
-    home.config.write_text(f"current_context: away\ncontexts:\n  away:\n    api_endpoint: {provider.url}/api\n")
-    home.config.chmod(0o600)
+    home.write_config(f"current_context: away\ncontexts:\n  away:\n    api_endpoint: {provider.url}/api\n")
     return connect(home)
 
 
