@@ -173,6 +173,8 @@ REFUSED = (
     (2, ("group", "update", GROUP)),
     (2, ("policy", "get", SAVED, "--version", "0")),
     (2, ("group", "delete", GROUP)),
+    (6, ("group", "create", "--name", "deployers")),
+    (6, ("group", "update", GROUP, "--name", "n", "--if-version", "9")),
     (6, ("policy", "update", SAVED, "--name", "n", "--if-version", "9")),
 )
 

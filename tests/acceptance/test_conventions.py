@@ -160,6 +160,14 @@ def test_a_project_folder_of_that_name_is_never_read(home: Home, tmp_path: Path)
     assert "planted" not in home.frost("config", "show", "-o", "json", cwd=tmp_path).out
 
 
+def test_logout_ends_the_session_on_the_platform(demo: Home) -> None:
+    token = demo.sign_in()
+    assert demo.frost("logout").code == 0
+    assert demo.request("GET", "/api/v1/me", token=token).status == 401
+    refused = demo.frost("tenant", "list", "--all")
+    assert (refused.code, "frost login" in refused.err) == (3, True)
+
+
 @pytest.mark.slow
 def test_logout_without_the_platform_warns_of_the_open_session(demo: Home) -> None:
     demo.sign_in()
