@@ -49,6 +49,14 @@ from service.readiness_cache import ReadinessCache
 from service.settings import Settings
 
 
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """How many candidates a page of a search examines, and for how long, at most."""
+
+    candidates: int = 500
+    seconds: float = 2.0
+
+
 @dataclass(slots=True)
 class Platform:
     settings: Settings
@@ -71,6 +79,7 @@ class Platform:
     large_bodies: LargeBodyLimiter
     subjects: SubjectCache = field(default_factory=SubjectCache)
     readiness: ReadinessCache = field(default_factory=ReadinessCache)
+    search_limits: SearchLimits = SearchLimits()
     request_stop: Callable[[], None] = lambda: None
     draining: threading.Event = field(default_factory=threading.Event)
     """Set when a stop is requested; requests are still served."""

@@ -3,6 +3,7 @@
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,13 +66,26 @@ def demo_platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(demo_platform: Path, *, forked: bool = True, **variables: str) -> Home:
+SLOW_PROVISIONING = {"FROST_PLATFORM_PROVISIONING_PACE": "600"}
+
+
+@contextmanager
+def home_of(demo_platform: Path, *, forked: bool = True, **variables: str) -> Iterator[Home]:
     """A home with a copy of the demo platform's folder."""
     home = Home(forked=forked, **variables)
     home.platform_dir.parent.mkdir(mode=0o700)
     shutil.copytree(demo_platform, home.platform_dir)
     home.platform_dir.chmod(0o700)
-    return home
+    yield home
+    home.remove()
+
+
+@contextmanager
+def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -> Iterator[Home]:
+    """A demo world of its own with a person signed in, by default the owner; Sandbox stays provisioning."""
+    with home_of(demo_platform, **{**SLOW_PROVISIONING, **variables}) as home:
+        home.sign_in(email)
+        yield home
 
 
 @pytest.fixture
@@ -80,22 +94,19 @@ def demo(demo_platform: Path) -> Iterator[Home]:
 
     Sandbox is provisioned within seconds.
     """
-    home = opened(demo_platform)
-    yield home
-    home.remove()
+    with home_of(demo_platform) as home:
+        yield home
 
 
 @pytest.fixture
 def demo_slow(demo_platform: Path) -> Iterator[Home]:
     """The same with provisioning so slow that Sandbox stays as it is."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    yield home
-    home.remove()
+    with home_of(demo_platform, **SLOW_PROVISIONING) as home:
+        yield home
 
 
 @pytest.fixture(scope="module")
 def shared(demo_platform: Path) -> Iterator[Home]:
     """The demo world for a module whose tests change nothing on the platform; Sandbox stays as it is."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    yield home
-    home.remove()
+    with home_of(demo_platform, **SLOW_PROVISIONING) as home:
+        yield home

@@ -1,16 +1,13 @@
 """A user's home in a temporary folder: the real commands and the real platform, without the machine's own user."""
 
-import http.client
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +15,9 @@ from typing import Any
 
 from service.seed.loader import KEY_FILE
 from tests import forking
+from tests.api import Api, world_key
 from tests.leaks import leaks_of_files, secrets_in
+from tests.waiting import until
 
 # Readable to their owner only: the demo world's keys, and credentials without a keyring; tests use `key.yaml` with
 # --config.
@@ -41,41 +40,15 @@ class Result:
         return dict(json.loads(self.err.strip().splitlines()[-1])["error"])
 
 
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket, without the project's own client."""
-
-    def __init__(self, path: Path, timeout: float = 60) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
+def write_config(config: Path, text: str) -> Path:
+    """Write a configuration file that is private to this user."""
+    config.parent.mkdir(mode=0o700, exist_ok=True)
+    config.write_text(text)
+    config.chmod(0o600)
+    return config
 
 
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
-) -> Answer:
-    try:
-        connection.request(method, path, body=content, headers=dict(headers))
-        answer = connection.getresponse()
-        return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-    finally:
-        connection.close()
-
-
-class Home:
+class Home(Api):
     """HOME of one user. Secrets are in the file store, so that no keyring of the machine changes."""
 
     def __init__(self, *, forked: bool = False, **variables: str) -> None:
@@ -132,32 +105,13 @@ class Home:
         if self.config.is_file():
             self.seen |= {found.decode() for found in _REFRESH_TOKEN.findall(self.config.read_bytes())}
 
+    def write_config(self, text: str) -> None:
+        write_config(self.config, text)
+
     def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
         result = self.frost(*words, "-o", "json", env=env)
         assert result.code == 0, (words, result)
         return result.json()
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None = None,
-        key: str | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Send a request to the platform without the project's own client."""
-        sent = {"Accept": "application/json", **(headers or {})}
-        if token is not None:
-            sent["Authorization"] = f"Bearer {token}"
-        if key is not None:
-            sent["X-API-Key"] = key
-        content = body
-        if body is not None and not isinstance(body, bytes):
-            content = json.dumps(body).encode()
-            sent.setdefault("Content-Type", "application/json")
-        return exchange(UnixConnection(self.socket), method, path, sent, content)
 
     def sign_in(self, email: str | None = None) -> str:
         """Sign in with the command and return the stored access token."""
@@ -173,7 +127,7 @@ class Home:
 
     def world_key(self, name: str) -> str:
         """The secret of one of the world's API keys."""
-        return str(json.loads((self.platform_dir / "world-keys.json").read_text())[name]["secret"])
+        return world_key(self.platform_dir, name)
 
     def start(self, **variables: str) -> None:
         """Start the platform as the first command of a user does."""
@@ -184,17 +138,16 @@ class Home:
         """Return the process that has the platform's lock, if there is one."""
         try:
             pid = int((self.platform_dir / "platform.lock").read_text())
-            os.kill(pid, 0)
         except (OSError, ValueError):
             return None
-        return pid if _state(pid) != "Z" else None
+        return pid if _is_alive(pid) else None
 
     def kill_platform(self) -> None:
         """kill -9, and wait until it is gone."""
         pid = self.platform_pid()
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        _wait_gone(pid)
+        until(lambda: not _is_alive(pid))
 
     def remove(self) -> None:
         """Kill the platform and remove the folder, which must have no secrets."""
@@ -203,7 +156,7 @@ class Home:
         pid = self.platform_pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            _wait_gone(pid, 5)
+            until(lambda: not _is_alive(pid))
         shutil.rmtree(self.path, ignore_errors=True)
         assert not leaks, leaks
 
@@ -223,14 +176,9 @@ def _state(pid: int) -> str:
         return "?"
 
 
-def _wait_gone(pid: int, seconds: float = 60) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            return True
-        if _state(pid) == "Z":
-            return True
-        time.sleep(0.02)
-    return False
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return _state(pid) != "Z"

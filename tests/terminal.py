@@ -245,11 +245,15 @@ class Program:
                     time.sleep(0.02)
 
 
+def on_terminal(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Program:
+    """Start a command of a home on a terminal."""
+    return Program([sys.executable, "-m", "tui", *words], columns, rows, home.environment(env), inherit=False)
+
+
 @contextlib.contextmanager
 def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Iterator[Program]:
     """The application, ended by force if a test leaves it open."""
-    environment = home.environment({"COLORTERM": "truecolor", **env})
-    program = Program([sys.executable, "-m", "tui", *words], columns, rows, environment, inherit=False)
+    program = on_terminal(home, *words, columns=columns, rows=rows, **{"COLORTERM": "truecolor", **env})
     try:
         yield program
     finally:

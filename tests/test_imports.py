@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import packages_distributions
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,13 @@ def test_only_the_async_driver_imports_httpx() -> None:
     assert importers == [ROOT / "client/transport/async_client.py"]
 
 
+def loaded(statement: str) -> list[str]:
+    """Return the modules that a fresh interpreter has loaded after a statement."""
+    code = f"{statement}\nimport sys; print('\\n'.join(sys.modules), file=sys.__stderr__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stderr.split()
+
+
 @pytest.mark.parametrize(
     ("statement", "forbidden"),
     [
@@ -159,8 +167,29 @@ def test_only_the_async_driver_imports_httpx() -> None:
             "import client.transport.blocking_client, client.transport.exchange, client.config.reader",
             {"httpx", "asyncio", "pydantic", "ruamel", "keyring"},
         ),
+        ("from client.transport.async_client import AsyncClient", {"client.api", "client.models", "pydantic"}),
+        (
+            "import client.transport.blocking_client, client.api.tenants",
+            {
+                *("asyncio", "httpx", "pydantic", "dataclasses", "urllib.request", "rich", "uuid", "subprocess"),
+                "logging",
+            },
+        ),
+        ("from client.text import safe, width; safe('a', 3); width('abc')", {"rich"}),
         ("import client.commands.root", {"textual", "httpx", "asyncio", "pydantic", "ruamel", "keyring"}),
         ("import tui.shell.app", {"httpx", "fastapi", "sqlalchemy", "markdown_it", "tree_sitter", "numpy", "segno"}),
+        # Dialogs, inputs and the prompt are loaded when they are opened, or once the first frame is on the screen.
+        (
+            "from tui.__main__ import omit_palette; omit_palette()\n"
+            "import tui.shell.app, tui.tenants.screen, client.connection",
+            {
+                *("httpx", "pydantic", "markdown_it", "tree_sitter", "numpy", "pygments", "segno", "ruamel", "keyring"),
+                *(f"tui.widgets.{name}" for name in ("dialog", "form", "lines", "picker")),
+                *(f"tui.shell.{name}" for name in ("clipboard", "command_prompt", "palette")),
+                *(f"tui.contexts.{name}" for name in ("sign_in", "screen")),
+                *(f"textual.widgets._{name}" for name in ("input", "option_list", "tree")),  # of its palette
+            },
+        ),
         # What `service.__main__` imports before it disables the garbage collector for the framework's imports.
         (
             "import service.http_server.sockets, service.logs, service.settings",
@@ -178,9 +207,13 @@ def test_only_the_async_driver_imports_httpx() -> None:
     ],
 )
 def test_a_front_end_does_not_load_what_it_does_not_use(statement: str, forbidden: set[str]) -> None:
-    code = f"{statement}\nimport sys; print('\\n'.join(sys.modules), file=sys.__stderr__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert not {name for name in done.stderr.split() if forbidden & {name, name.partition(".")[0]}}
+    assert not {name for name in loaded(statement) if forbidden & {*accumulate(name.split("."), "{}.{}".format)}}
+
+
+def test_a_command_loads_nothing_of_the_screens() -> None:
+    modules = loaded("from tui.__main__ import main; main(['--version'])")
+    assert not {name for name in modules if name.partition(".")[0] in ("textual", "rich", "httpx")}
+    assert {name for name in modules if name.startswith("tui")} <= {"tui", "tui.__main__", "tui.launch"}
 
 
 def test_no_test_imports_another_test() -> None:

@@ -3,7 +3,7 @@
 Errors are plain text, with status 400 for every invalid request; denials have status 200. A request with many decisions
 is charged as several to the key's rate limit.
 
-A search examines candidates by id, up to `MAX_CANDIDATES` or `MAX_SECONDS` (policies may have to be compiled). A page
+A search examines candidates by id, within `SearchLimits` (policies may have to be compiled). A page
 with a `next_token` may thus have fewer results than the limit, even none.
 """
 
@@ -69,9 +69,6 @@ from service.http_server.client import CONTENT
 from service.json_bodies import JSONResponse, NotPlain
 from service.principal import Principal
 
-MAX_CANDIDATES = 500
-MAX_SECONDS = 2.0
-
 Candidate = tuple[str, dict[str, str] | None]
 """The key of a candidate, and its result; None if denied."""
 ENDPOINTS = {
@@ -88,7 +85,7 @@ Parse = Callable[[Any], EvaluationsRequest]
 
 
 def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
-    """Return a page of results. `examine` yields up to `MAX_CANDIDATES` after a key, in order.
+    """Return a page of results. `examine` yields candidates after a key, in order and within the limit.
 
     Raises:
         ApiError: 400 for a token of another query or another limit.
@@ -103,7 +100,8 @@ def search_page(platform: Platform, tenant_id: str, body: Search, examine: Calla
         raise errors.invalid_input("page.limit must be the limit of the previous page", member="page.limit")
     results: list[dict[str, str]] = []
     more, examined = limit == 0, 0
-    deadline = time.monotonic() + MAX_SECONDS
+    limits = platform.search_limits
+    deadline = time.monotonic() + limits.seconds
     for key, result in examine(after) if limit else ():
         if len(results) == limit:
             more = True
@@ -114,7 +112,7 @@ def search_page(platform: Platform, tenant_id: str, body: Search, examine: Calla
         if time.monotonic() > deadline:
             more = True
             break
-    more = more or examined == MAX_CANDIDATES
+    more = more or examined == limits.candidates
     token = position.cursor(limit, after) if more else ""
     return {"page": {"next_token": token, "count": len(results)}, "results": results}
 
@@ -129,8 +127,9 @@ def allowed_subjects(context: EvaluationContext, body: SubjectSearch, after: str
     if request is None or not queries.is_subject_type(body.subject.type):
         return
     decisions: dict[object, bool] = {}
+    most = context.platform.search_limits.candidates
     for grants in queries.next_grants(
-        context.connection, context.tenant_id, body.subject.type, after, MAX_CANDIDATES, context.now
+        context.connection, context.tenant_id, body.subject.type, after, most, context.now
     ):
         key = (grants.role, grants.scopes, grants.policies)
         if key not in decisions:
@@ -153,7 +152,8 @@ def allowed_resources(context: EvaluationContext, body: ResourceSearch, after: s
         return
     if operation == kinds()[resource_type].operation(CREATE):
         return
-    for row in queries.next_resources(context.connection, tenant_id, resource_type, after, MAX_CANDIDATES):
+    most = context.platform.search_limits.candidates
+    for row in queries.next_resources(context.connection, tenant_id, resource_type, after, most):
         allowed = is_allowed(grants, decision_requests.request_on_resource(operation, row, tenant_id, request_context))
         yield row.id, {"type": resource_type, "id": row.id} if allowed else None
 

@@ -41,8 +41,12 @@ _ALEMBIC = threading.Lock()
 logger = logging.getLogger(__name__)
 
 
-def upgrade(database: Database) -> str | None:
-    """Migrate to `HEAD` in a single transaction. Concurrent replicas wait for each other.
+def upgrade(database: Database, head: str = HEAD, migrations: Path = MIGRATIONS) -> str | None:
+    """Migrate to a revision in a single transaction. Concurrent replicas wait for each other.
+
+    Args:
+        head: The revision.
+        migrations: The folder of the migrations.
 
     Returns:
         The previous revision; None for a new database.
@@ -51,14 +55,14 @@ def upgrade(database: Database) -> str | None:
         ValueError: a newer program wrote the database, or its tables remained locked.
     """
     stored = stored_revision(database)
-    if stored == HEAD:
+    if stored == head:
         return stored
-    logger.info("migrating the database from %s to %s", stored or "nothing", HEAD)
+    logger.info("migrating the database from %s to %s", stored or "nothing", head)
     deadline = time.monotonic() + MAX_RETRY_SECONDS
-    while not _try_upgrade(database):
+    while not _try_upgrade(database, head, migrations):
         if time.monotonic() > deadline:
             raise ValueError(
-                f"the database is too busy to be migrated to {HEAD}; try again, or end sessions that lock its tables"
+                f"the database is too busy to be migrated to {head}; try again, or end sessions that lock its tables"
             )
         logger.info("the tables to change are locked; retrying")
         time.sleep(LOCK_MILLISECONDS / 1000)
@@ -92,7 +96,7 @@ def create(connection: Connection, revision: str) -> None:
     _run_alembic(connection, revision)
 
 
-def _try_upgrade(database: Database) -> bool:
+def _try_upgrade(database: Database, head: str, migrations: Path) -> bool:
     """Migrate in a single transaction; roll back and return False if a table remains locked."""
     try:
         with database.write() as connection:
@@ -100,7 +104,7 @@ def _try_upgrade(database: Database) -> bool:
             dialect.set_timeout(connection, "statement_timeout", 0)
             dialect.lock_for_migration(connection)
             dialect.set_timeout(connection, "lock_timeout", LOCK_MILLISECONDS)
-            _run_alembic(connection, HEAD)
+            _run_alembic(connection, head, migrations)
     except OperationalError as error:
         if sqlstate(error) not in (LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED):
             raise
@@ -108,13 +112,13 @@ def _try_upgrade(database: Database) -> bool:
     return True
 
 
-def _run_alembic(connection: Connection, revision: str) -> None:
+def _run_alembic(connection: Connection, revision: str, migrations: Path = MIGRATIONS) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(migrations).replace("%", "%%"))
     try:
         with _ALEMBIC:
             command.upgrade(config, revision)

@@ -116,10 +116,19 @@ class Stream:
 class EventHub:
     """The open event streams of this process."""
 
-    def __init__(self, database: Database, clock: Clock, max_streams: int = MAX_STREAMS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        max_streams: int = MAX_STREAMS,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        busy_poll_seconds: float = BUSY_POLL_SECONDS,
+    ) -> None:
         self._database = database
         self._clock = clock
         self._max_streams = max_streams
+        self._poll_seconds, self._busy_poll_seconds = poll_seconds, busy_poll_seconds
         self._streams: dict[Stream, None] = {}
         """Oldest first."""
         self._states: dict[str, TenantState] = {}
@@ -181,7 +190,7 @@ class EventHub:
             except Exception:
                 logger.exception("event streams: a poll failed; it is repeated")
             try:
-                async with asyncio.timeout(BUSY_POLL_SECONDS if self._busy() else POLL_SECONDS):
+                async with asyncio.timeout(self._busy_poll_seconds if self._busy() else self._poll_seconds):
                     await self._opened.wait()
             except TimeoutError:
                 pass

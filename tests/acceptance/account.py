@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.acceptance.people import WEB_SHOP
 from tests.acceptance.shell import Shell
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import WEB_SHOP
 
 CREATE = ("api-key", "create", "--name", "test key", "--scopes")
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.acceptance.account import Account
 from tests.acceptance.iam import Desk
-from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags
+from tests.conftest import signed_in
 
 
 @pytest.fixture(scope="module")

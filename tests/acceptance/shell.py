@@ -1,24 +1,17 @@
 """A person signed in with a shell in one tenant: commands, raw requests and terminals."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from tests.acceptance.people import WEB_SHOP
-from tests.conftest import opened
-from tests.homes import Answer, Home, Result
-from tests.terminal import Program
+from tests.api import Answer
+from tests.homes import Home, Result
+from tests.people import WEB_SHOP
+from tests.terminal import Program, on_terminal
 
 
-@contextmanager
-def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -> Iterator[Home]:
-    """A demo world of its own with a person signed in, by default the owner; Sandbox stays provisioning."""
-    home = opened(demo_platform, **{"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables})
-    home.sign_in(email)
-    yield home
-    home.remove()
+def listed(home: Home, *words: str) -> list[dict[str, Any]]:
+    """The tenants that `tenant list` prints."""
+    items: list[dict[str, Any]] = home.json("tenant", "list", *words)["items"]
+    return items
 
 
 class Shell:
@@ -55,13 +48,8 @@ class Shell:
         return self.home.request(method, path, body=body, token=self.home.token())
 
     def on_terminal(self, *words: str, columns: int = 0, **env: str) -> Program:
-        return Program(
-            [sys.executable, "-m", "tui", self.GROUP, *words],
-            columns or self.COLUMNS,
-            self.ROWS,
-            env=self.home.environment({**self.environment, **env}),
-            inherit=False,
-        )
+        size = {"columns": columns or self.COLUMNS, "rows": self.ROWS}
+        return on_terminal(self.home, self.GROUP, *words, **size, **{**self.environment, **env})
 
     def answered(self, answer: str, question: str, *words: str) -> tuple[int, str]:
         program = self.on_terminal(*words)

@@ -6,9 +6,9 @@ import sqlite3
 import time
 from typing import Any
 
-from tests.acceptance.people import WEB_SHOP
 from tests.acceptance.shell import Shell
 from tests.homes import Home
+from tests.people import WEB_SHOP
 from tests.terminal import Program
 
 SLOW = {"FROST_PLATFORM_APPLY_PACE": "0.1"}

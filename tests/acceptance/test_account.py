@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.acceptance.account import CREATE, Account, Key, days, instant
-from tests.acceptance.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, WEB_SHOP
-from tests.acceptance.shell import signed_in
+from tests.conftest import signed_in
+from tests.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, WEB_SHOP
 
 
 def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import SLOW, Tags, flat, interrupt, whole
+from tests.conftest import signed_in
 
 pytestmark = pytest.mark.slow
 

@@ -2,16 +2,15 @@
 
 import json
 import stat
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from client import __version__
-from tests.acceptance.people import DATA_LAKE, MEMBER, NEWSROOM, WEB_SHOP, listed
 from tests.homes import Home
-from tests.terminal import Program, screens
+from tests.people import MEMBER, NEWSROOM, WEB_SHOP
+from tests.terminal import on_terminal, screens
 
 READS = (
     "tenant current",
@@ -34,9 +33,7 @@ def test_config_names_the_only_file_that_is_read(home: Home) -> None:
     assert (refused.code, missing in refused.err) == (2, True)
     assert home.frost("config", "show").code == 0
     assert home.frost("--config", other, "config", "set", "region", "elsewhere").code == 0
-    home.config.parent.mkdir(exist_ok=True, mode=0o700)
-    home.config.write_text("this: [is not, yaml\n")
-    home.config.chmod(0o600)
+    home.write_config("this: [is not, yaml\n")
     result = home.frost("--config", other, "config", "show", "-o", "json")
     assert (result.code, "elsewhere" in result.out) == (0, True)
 
@@ -105,16 +102,6 @@ def test_before_a_request_no_platform_and_no_session_is_started(home: Home) -> N
 KEY = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def on_terminal(home: Home, *words: str) -> Program:
-    return Program([sys.executable, "-m", "tui", *words], 100, 30, env=home.environment(), inherit=False)
-
-
-def write_config(home: Home, text: str) -> None:
-    home.config.parent.mkdir(mode=0o700, exist_ok=True)
-    home.config.write_text(text)
-    home.config.chmod(0o600)
-
-
 def test_init_makes_the_file_and_takes_the_key_without_showing_it(home: Home) -> None:
     program = on_terminal(home, "config", "init")
     program.wait_for("API key")
@@ -127,7 +114,7 @@ def test_init_makes_the_file_and_takes_the_key_without_showing_it(home: Home) ->
 
 
 def test_init_over_a_file_asks_and_keeps_it_beside_the_new_one(home: Home) -> None:
-    write_config(home, "# mine\nregion: r1\n")
+    home.write_config("# mine\nregion: r1\n")
     assert home.frost("config", "init").code == 2
     program = on_terminal(home, "config", "init")
     program.wait_for("[y/N]")
@@ -173,20 +160,12 @@ def test_a_project_folder_of_that_name_is_never_read(home: Home, tmp_path: Path)
     assert "planted" not in home.frost("config", "show", "-o", "json", cwd=tmp_path).out
 
 
-def test_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> None:
+def test_logout_ends_the_session_on_the_platform(demo: Home) -> None:
     token = demo.sign_in()
-    assert demo.request("GET", "/api/v1/me", token=token).status == 200
-    for path in ("/api/v1/tenants/..%2Fme", f"/api/v1/tenants/{DATA_LAKE}/../{WEB_SHOP}", "/api//v1/me"):
-        unclean = demo.request("GET", path, token=token)
-        assert (unclean.status in (400, 404), set(unclean.json())) == (True, {"error"})
     assert demo.frost("logout").code == 0
     assert demo.request("GET", "/api/v1/me", token=token).status == 401
-    result = demo.frost("tenant", "list", "--all")
-    assert result.code == 3
-    assert "frost login" in result.err
-    assert token not in demo.config.read_text()
-    assert demo.frost("login").code == 0
-    assert listed(demo, "--all")
+    refused = demo.frost("tenant", "list", "--all")
+    assert (refused.code, "frost login" in refused.err) == (3, True)
 
 
 @pytest.mark.slow
@@ -233,9 +212,7 @@ COMPUTE_ALL = "42a68fec-c75a-43c4-8d0d-866b16519537"
 
 
 def printed(home: Home, columns: int, *words: str) -> str:
-    program = Program(
-        [sys.executable, "-m", "tui", *words, "--no-color"], columns, 60, env=home.environment(), inherit=False
-    )
+    program = on_terminal(home, *words, "--no-color", columns=columns, rows=60)
     assert program.wait_end() == 0
     return program.raw().decode().replace("\r\n", "\n")
 

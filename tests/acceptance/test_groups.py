@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, allow, text
-from tests.acceptance.people import DATA_LAKE, VIEWER
+from tests.people import DATA_LAKE, VIEWER
 
 MEMBER = ("group", "member")
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.acceptance.account import Account
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, requests
-from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
+from tests.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
 
 KEY = ("--type", "api_key", "--id")
 IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.people import AURORA
 from tests.homes import Home
+from tests.people import AURORA
 
 
 def test_an_altered_entry_of_the_log_is_named(demo: Home) -> None:

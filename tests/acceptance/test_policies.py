@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, deny, text
-from tests.acceptance.people import OWNER, VIEWER
+from tests.people import OWNER, VIEWER
 from tests.terminal import policy_editor
 
 CREATE = ("policy", "create", "--name", "p", "--document")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.iam import Desk, allow, deny, text
-from tests.acceptance.people import VIEWER, WEB_SHOP
+from tests.people import VIEWER, WEB_SHOP
 
 READ = "compute:instances:read"
 

@@ -2,24 +2,23 @@
 
 import yaml
 
-from tests.acceptance.people import (
+from tests.acceptance.shell import listed
+from tests.homes import Home
+from tests.people import (
     ADMIN,
     AURORA,
     BOREALIS,
+    BOREALIS_OWNER,
     DATA_LAKE,
     MEMBER,
     NEWSROOM,
-    NOBODYS,
-    OTHER_OWNER,
+    NOBODY,
     OUTSIDER,
     SANDBOX,
     STAGING,
     WEB_SHOP,
-    current,
-    listed,
 )
-from tests.homes import Home
-from tests.service.planned import until
+from tests.waiting import until
 
 
 def test_a_tenant_is_returned_at_once_and_becomes_active(demo: Home) -> None:
@@ -82,11 +81,11 @@ def test_renaming_needs_an_id(shared: Home) -> None:
 def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
     demo.sign_in(MEMBER)
     for words, code in ((["tenant", "use"], 5), (["tenant", "current", "--tenant"], 4)):
-        missing = demo.frost(*words, NOBODYS)
+        missing = demo.frost(*words, NOBODY)
         for out_of_reach in (NEWSROOM, DATA_LAKE):
             foreign = demo.frost(*words, out_of_reach)
             assert foreign.code == missing.code == code
-            assert foreign.err.replace(out_of_reach, "ID") == missing.err.replace(NOBODYS, "ID")
+            assert foreign.err.replace(out_of_reach, "ID") == missing.err.replace(NOBODY, "ID")
     assert demo.frost("tenant", "use", "Newsroom").code == 5
 
 
@@ -97,10 +96,10 @@ def test_each_context_keeps_its_own_selection(demo_slow: Home) -> None:
     document = yaml.safe_load(demo.config.read_text())
     assert document["contexts"][document["current_context"]]["tenant"] == DATA_LAKE
     endpoint = f"unix:{demo.socket}"
-    assert demo.frost("login", "--context", "second", "--endpoint", endpoint, "--as", OTHER_OWNER).code == 0
-    assert demo.json("whoami")["email"] == OTHER_OWNER
-    assert current(demo)["id"] == NEWSROOM
+    assert demo.frost("login", "--context", "second", "--endpoint", endpoint, "--as", BOREALIS_OWNER).code == 0
+    assert demo.json("whoami")["email"] == BOREALIS_OWNER
+    assert demo.json("tenant", "current")["id"] == NEWSROOM
     assert demo.frost("config", "use-context", "local").code == 0
-    assert current(demo)["id"] == DATA_LAKE
+    assert demo.json("tenant", "current")["id"] == DATA_LAKE
     provisioning = demo.frost("tenant", "use", SANDBOX)
     assert (provisioning.code, "provision" in provisioning.err) == (0, True)

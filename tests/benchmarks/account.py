@@ -9,9 +9,9 @@ from pathlib import Path
 from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
 from service.db import migrate
 from service.db.engine import Database
+from tests.api import UnixConnection
 from tests.benchmarks.ratios import Line, milliseconds
 from tests.benchmarks.servers import databases, share_secret
-from tests.homes import UnixConnection
 from tests.service.account import Key
 from tests.service.running import Executed
 

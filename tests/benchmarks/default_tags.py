@@ -1,4 +1,4 @@
-"""Default tags for 100,000 resources beside one UPDATE, and the changes of others meanwhile."""
+"""Default tags for 100,000 resources beside one UPDATE, and the changes of others during it."""
 
 import asyncio
 import http.client
@@ -22,11 +22,12 @@ from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import Document, resources
 from service.default_tags.apply_job import ApplyJob
+from tests.api import UnixConnection
 from tests.benchmarks.ratios import Line, milliseconds
-from tests.homes import UnixConnection
+from tests.people import OWNER
 from tests.service.audited import audited
 from tests.service.postgres import Cluster
-from tests.service.running import OWNER, Executed, Running
+from tests.service.running import Executed, Running
 from tests.service.tagged import DEFAULTS, NOW, REST, Tagged
 
 RESOURCES = 100_000

@@ -21,13 +21,14 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
+from tests.api import UnixConnection
 from tests.benchmarks.load import request
 from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.servers import databases, free_port
-from tests.homes import UnixConnection
+from tests.people import OWNER, WEB_SHOP
 from tests.service.account import Key
-from tests.service.running import OWNER, WEB_SHOP, Executed, Running
+from tests.service.running import Executed, Running
 
 SECONDS = 12.0
 CONNECTIONS = 900

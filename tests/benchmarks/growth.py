@@ -16,11 +16,12 @@ from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.seed.insert import Row, first_tag_versions, insert_rows
+from tests.api import Answer
 from tests.benchmarks.ratios import Line, milliseconds
 from tests.benchmarks.servers import databases
-from tests.homes import Answer
+from tests.people import OWNER
 from tests.service.access import allow, document
-from tests.service.running import OWNER, Executed, Running
+from tests.service.running import Executed, Running
 
 SIZES = (10, 100, 1_000, 10_000)
 RUNS = 9

@@ -1,4 +1,4 @@
-"""200 screens of as many people open on one platform: what it costs them, it, and whoever asks meanwhile."""
+"""The cost of 200 open screens of as many people for them, for one platform, and for other requests."""
 
 import select
 import statistics
@@ -9,7 +9,7 @@ from tests.benchmarks.commands import frost_command
 from tests.benchmarks.processors import cpu_seconds, memory, resident
 from tests.benchmarks.ratios import Line, milliseconds
 from tests.homes import Home
-from tests.service.running import WEB_SHOP
+from tests.people import WEB_SHOP
 from tests.terminal import Program, key_bytes
 
 SCREENS = 200

@@ -9,8 +9,9 @@ from tests.benchmarks.many_screens import opened
 from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
+from tests.people import OWNER, WEB_SHOP
 from tests.service.account import Key
-from tests.service.running import OWNER, WEB_SHOP, Executed, Running
+from tests.service.running import Executed, Running
 from tests.terminal import Program, key_bytes
 
 PRESSES = 1_800

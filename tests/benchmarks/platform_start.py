@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.api import UnixConnection
 from tests.benchmarks.commands import started
 from tests.benchmarks.ratios import Line, paired
-from tests.homes import UnixConnection
 
 EMPTY = """
 import sys

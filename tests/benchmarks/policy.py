@@ -205,7 +205,7 @@ def checking(chance: random.Random) -> Iterator[Line]:
 
 
 def entangling(chance: random.Random) -> Iterator[Line]:
-    """Documents of which each rule doubles what would have to be told apart, were all of them compared at once."""
+    """Documents whose every rule doubles the classes of requests that one comparison of all rules has."""
     words = [f"confidential-{number:02}-project" for number in range(30)]
     denies = [
         {

@@ -12,14 +12,15 @@ from sqlalchemy import select, update
 
 from service.db.engine import Database
 from service.db.tables import memberships, users
+from tests.api import UnixConnection
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.servers import MAX_KEY_RATE
 from tests.benchmarks.settings import POSTGRESQL, SQLITE, settings
-from tests.homes import UnixConnection
+from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
 from tests.service.postgres import Cluster
-from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP, Executed, Running
+from tests.service.running import Executed, Running
 
 REQUESTS, CONNECTIONS = 10_000, 8
 BEFORE_SECONDS = 0.5

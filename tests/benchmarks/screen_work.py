@@ -12,9 +12,9 @@ import pytest
 from client.models.default_tags import ApplyStarted
 from client.models.tenants import Tenant
 from service.jobs.routes import KEEPALIVE_SECONDS
-from tests.acceptance.people import WEB_SHOP
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
+from tests.people import WEB_SHOP
 from tests.tui.editing import editing
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened

@@ -15,17 +15,9 @@ from client.commands.config import masked
 from client.commands.root import root
 from tests.client.scripted import Run
 from tests.docs.commands import entries
-from tests.homes import Home
+from tests.homes import Home, write_config
 
 KEY = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-def write_config(home: Path, text: str) -> Path:
-    config = home / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text(text)
-    config.chmod(0o600)
-    return config
 
 
 COMMANDS = {entry.words.removeprefix("frost "): entry.command for entry in entries()}
@@ -163,7 +155,7 @@ def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = write_config(
-        tmp_path,
+        tmp_path / ".cli" / "config.yaml",
         f"current_context: a\ncontexts:\n  a: {{api_endpoint: 'https://a.example/api', api_key: {KEY}}}\n"
         "  b: {api_endpoint: 'https://b.example/api', read_only: true}\n",
     )
@@ -180,7 +172,7 @@ def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
 
 
 def test_a_damaged_or_readable_file_is_reported_once_in_the_chosen_format(run: Run, tmp_path: Path) -> None:
-    config = write_config(tmp_path, "contexts: [unclosed\n")
+    config = write_config(tmp_path / ".cli" / "config.yaml", "contexts: [unclosed\n")
     ended = run("config", "show", "-o", "json")
     assert (ended.code, ended.error()["code"]) == (2, "CONFIG_DAMAGED")
     config.write_text("region: r1\n")
@@ -240,7 +232,7 @@ def test_serve_ignores_a_service_package_in_the_current_folder(home: Home, tmp_p
 @pytest.mark.parametrize(
     ("name", "value"), [("METRICS", "9109"), ("LOG_LEVEL", "loud"), ("DRAIN_SECONDS", "abc"), ("WORLD", "atlantis")]
 )
-def test_serve_says_what_of_its_settings_is_wrong_in_one_line(home: Home, name: str, value: str) -> None:
+def test_serve_names_an_invalid_setting_in_one_line(home: Home, name: str, value: str) -> None:
     done = home.frost("platform", "serve", env={f"FROST_PLATFORM_{name}": value})
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith("frost platform: ")
@@ -253,7 +245,7 @@ def test_serve_says_what_of_its_settings_is_wrong_in_one_line(home: Home, name: 
 def test_serve_on_tcp_takes_the_short_socket_of_a_long_home_as_well(
     monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
-    """The process that `serve` becomes is not started here: the fake stands for the kernel's execv."""
+    """A fake replaces execv of the kernel, so that `serve` starts no process here."""
     started: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
     monkeypatch.setenv("HOME", str(tmp_path / ("h" * 120)))
@@ -280,7 +272,8 @@ def test_a_failed_sign_in_leaves_the_contexts_and_points_to_the_endpoint(run: Ru
     assert run(*login).code == 7
     assert not config.exists()
     config = write_config(
-        tmp_path, "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
+        tmp_path / ".cli" / "config.yaml",
+        "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n",
     )
     before = config.read_text()
     failed = run(*login)

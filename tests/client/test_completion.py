@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from client.commands.completion import _quoted, _split
-from tests.acceptance.people import AURORA, DATA_LAKE, WEB_SHOP
-from tests.conftest import opened
+from tests.conftest import home_of
 from tests.homes import Home
+from tests.people import AURORA, DATA_LAKE, WEB_SHOP
 from tests.terminal import Program
 
 pytestmark = pytest.mark.process
@@ -32,25 +32,24 @@ SHELLS = {
 @pytest.fixture(scope="module")
 def named(demo_platform: Path) -> Iterator[Home]:
     """The demo world with one more tenant, whose name is an attack, and a folder with the command `frost` in it."""
-    home = opened(demo_platform)
-    program = home.path / "bin" / "frost"
-    program.parent.mkdir()
-    # What is completed runs too: it shows its words instead of obeying them, `__complete` and `completion` apart.
-    program.write_text(
-        "#!/bin/sh\n"
-        f'case "$1" in completion) exec {sys.executable} -m tui "$@";; esac\n'
-        f'case "$1" in __complete) {sys.executable} -m tui "$@"; echo >> {home.path}/answered; exit;; esac\n'
-        "printf 'ran'; printf '<%s>' \"$@\"; echo\n"
-    )
-    program.chmod(0o755)
-    home.variables["PATH"] = f"{program.parent}:{os.environ['PATH']}"
-    home.variables["LC_ALL"] = "C.UTF-8"
-    home.json("tenant", "create", "--name", HOSTILE, "--organization", AURORA)
-    for name in ("only one.json", ".hidden.json", "drafts/a:b@c.json"):
-        (home.path / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-        (home.path / "files" / name).touch()
-    yield home
-    home.remove()
+    with home_of(demo_platform) as home:
+        program = home.path / "bin" / "frost"
+        program.parent.mkdir()
+        # What is completed runs too: it shows its words instead of obeying them, `__complete` and `completion` apart.
+        program.write_text(
+            "#!/bin/sh\n"
+            f'case "$1" in completion) exec {sys.executable} -m tui "$@";; esac\n'
+            f'case "$1" in __complete) {sys.executable} -m tui "$@"; echo >> {home.path}/answered; exit;; esac\n'
+            "printf 'ran'; printf '<%s>' \"$@\"; echo\n"
+        )
+        program.chmod(0o755)
+        home.variables["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+        home.variables["LC_ALL"] = "C.UTF-8"
+        home.json("tenant", "create", "--name", HOSTILE, "--organization", AURORA)
+        for name in ("only one.json", ".hidden.json", "drafts/a:b@c.json"):
+            (home.path / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+            (home.path / "files" / name).touch()
+        yield home
 
 
 def completions(home: Home, *words: str) -> list[str]:

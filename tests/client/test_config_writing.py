@@ -372,7 +372,7 @@ def lock_of_the_provider(file: Path, age: float = 0) -> Path:
     return lock
 
 
-def test_a_write_and_a_refresh_leave_no_lock_and_stop_others_meanwhile(file: Path) -> None:
+def test_a_write_and_a_refresh_leave_no_lock_and_block_others(file: Path) -> None:
     path, lock = written(file, COMMENTED), file.with_name("config.yaml.lock")
     set_region(path, "r2")
     assert locks(file) == []

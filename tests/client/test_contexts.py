@@ -16,12 +16,6 @@ def config_of(home: Home) -> Config:
     return load(str(home.config), environ=home.environment())
 
 
-def write(home: Home, text: str) -> None:
-    home.config.parent.mkdir(mode=0o700)
-    home.config.write_text(text)
-    home.config.chmod(0o600)
-
-
 def test_an_accepted_endpoint_is_stored_and_another_leaves_the_file_alone(home: Home) -> None:
     for endpoint in ("https://h.example:8443/api", "http://[::1]:1/api"):
         contexts.set_endpoint(config_of(home), "local", endpoint)
@@ -79,14 +73,13 @@ def test_names_no_context_can_have(home: Home) -> None:
 
 
 def test_choosing_the_only_context_of_a_flat_file_changes_nothing(home: Home) -> None:
-    write(home, "region: r1\n")
+    home.write_config("region: r1\n")
     contexts.choose(config_of(home), "default")
     assert home.config.read_text() == "region: r1\n"
 
 
 def test_credentials_are_never_sent_to_another_endpoint(home: Home) -> None:
-    write(
-        home,
+    home.write_config(
         "contexts:\n  a:\n    api_endpoint: https://one.example/api\n    tenant: t1\n"
         "    credentials: {access_token: A, refresh_token: R, expires_at: 9, api_key: K}\n",
     )
@@ -122,7 +115,7 @@ contexts:
 
 
 def test_a_context_goes_with_its_credentials_and_nothing_else(home: Home) -> None:
-    write(home, TWO_CONTEXTS)
+    home.write_config(TWO_CONTEXTS)
     assert contexts.remove(config_of(home), "b") == []
     text = home.config.read_text()
     assert list(config_of(home).contexts) == ["a"]
@@ -131,7 +124,7 @@ def test_a_context_goes_with_its_credentials_and_nothing_else(home: Home) -> Non
 
 
 def test_the_current_context_stays_and_an_unknown_one_is_named(home: Home) -> None:
-    write(home, TWO_CONTEXTS)
+    home.write_config(TWO_CONTEXTS)
     before = home.config.read_bytes()
     for name, code in (("a", "CONTEXT_IN_USE"), ("nope", "CONTEXT_NOT_FOUND")):
         with pytest.raises(FrostError) as refused:
@@ -141,7 +134,7 @@ def test_the_current_context_stays_and_an_unknown_one_is_named(home: Home) -> No
 
 
 def test_a_dropped_endpoint_drops_its_credentials(home: Home) -> None:
-    write(home, TWO_CONTEXTS)
+    home.write_config(TWO_CONTEXTS)
     default = f"unix:{home.socket}"
     contexts.drop_endpoint(config_of(home), "b", default)
     stored = config_of(home).contexts["b"]

@@ -42,7 +42,7 @@ def ended(steps: Steps, answer: Reply | NoResponse) -> FrostError:
 
 
 def refused(status: int, document: Any, where: str = "/v1/tenants/t-1", **headers: str) -> FrostError:
-    """The failure that an answer to a write stands for."""
+    """The failure of a write with this answer."""
     return ended(exchange(Request("DELETE", where), HERE, lambda: 0.0), reply(status, document, **headers))
 
 

@@ -23,12 +23,6 @@ def loaded(home: Home, name: str = "local") -> Credential:
     return credential_store.load(config, config.contexts[name])
 
 
-def write(home: Home, text: str) -> None:
-    home.config.parent.mkdir(mode=0o700, exist_ok=True)
-    home.config.write_text(text)
-    home.config.chmod(0o600)
-
-
 @pytest.fixture
 def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session without a bus, as over ssh or in a container."""
@@ -37,7 +31,7 @@ def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_api_key_goes_before_a_session_and_contexts_share_none(home: Home) -> None:
     both = "{api_key: K, access_token: A, refresh_token: R}"
-    write(home, f"credentials: {{api_key: TOP}}\ncontexts: {{a: {{credentials: {both}}}, b: {{}}}}\n")
+    home.write_config(f"credentials: {{api_key: TOP}}\ncontexts: {{a: {{credentials: {both}}}, b: {{}}}}\n")
     assert loaded(home, "a") == Credential("api_key", "K", source="file")
     config = config_of(home)
     assert credential_store.load_session(config, config.contexts["a"]).secret == "A"
@@ -47,7 +41,7 @@ def test_an_api_key_goes_before_a_session_and_contexts_share_none(home: Home) ->
 
 
 def test_a_key_directly_below_the_context_is_read_and_replaced(home: Home) -> None:
-    write(home, "contexts:\n  a:\n    api_key: OLD\n")
+    home.write_config("contexts:\n  a:\n    api_key: OLD\n")
     assert loaded(home, "a").secret == "OLD"
     credential_store.save_api_key(config_of(home), "a", "NEW", IN_FILE)
     assert loaded(home, "a").secret == "NEW"
@@ -55,9 +49,9 @@ def test_a_key_directly_below_the_context_is_read_and_replaced(home: Home) -> No
 
 
 def test_a_key_is_not_stored_for_another_endpoint(home: Home) -> None:
-    write(home, "contexts: {a: {api_endpoint: 'https://one.example'}}\n")
+    home.write_config("contexts: {a: {api_endpoint: 'https://one.example'}}\n")
     config = config_of(home)
-    write(home, "contexts: {a: {api_endpoint: 'https://two.example'}}\n")
+    home.write_config("contexts: {a: {api_endpoint: 'https://two.example'}}\n")
     with pytest.raises(FrostError, match="another endpoint") as caught:
         credential_store.save_api_key(config, "a", "K", IN_FILE)
     assert (caught.value.code, caught.value.exit_code) == ("CONTEXT_CHANGED", Exit.CONFLICT)
@@ -67,9 +61,9 @@ def test_a_key_is_not_stored_for_another_endpoint(home: Home) -> None:
 def test_a_key_is_stored_in_the_contexts_that_did_not_change(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(credential_store.VARIABLE, "file")
     contexts = "contexts: {{a: {{}}, b: {{api_endpoint: 'https://{}.example'}}, c: {{}}}}\n"
-    write(home, contexts.format("one"))
+    home.write_config(contexts.format("one"))
     config = config_of(home)
-    write(home, contexts.format("two"))
+    home.write_config(contexts.format("two"))
     stored = store_api_key(config, ("a", "b", "c"), "K")
     assert (stored.contexts, list(stored.errors)) == (["a", "c"], ["b"])
     assert [loaded(home, name).secret for name in "abc"] == ["K", "", "K"]
@@ -104,12 +98,12 @@ def test_a_missing_or_unknown_store_is_refused(home: Home, no_keyring: None) -> 
             credential_store.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": store})
         assert caught.value.exit_code == code
     assert not home.config.exists()
-    write(home, "file_id: x\ncontexts: {a: {credentials: {store: keyring, holds: [session]}}}\n")
+    home.write_config("file_id: x\ncontexts: {a: {credentials: {store: keyring, holds: [session]}}}\n")
     with pytest.raises(FrostError, match="keyring") as caught:
         loaded(home, "a")
     assert (caught.value.code, caught.value.exit_code) == ("KEYRING_UNAVAILABLE", Exit.NOT_SIGNED_IN)
     # A key in the file is used without the keyring.
-    write(home, "contexts: {a: {credentials: {store: keyring, holds: [session], api_key: K}}}\n")
+    home.write_config("contexts: {a: {credentials: {store: keyring, holds: [session], api_key: K}}}\n")
     assert loaded(home, "a").secret == "K"
 
 
@@ -128,7 +122,9 @@ def test_a_rotated_pair_replaces_the_old_one_and_no_ended_session(home: Home) ->
 
 def test_a_session_that_the_terraform_provider_renewed_is_read(home: Home) -> None:
     """It writes the members it knows and no others: not the file's id, no comments."""
-    write(home, "file_id: abcdef0123456789\ncurrent_context: work\ncontexts: {work: {tenant: web-shop}}  # mine\n")
+    home.write_config(
+        "file_id: abcdef0123456789\ncurrent_context: work\ncontexts: {work: {tenant: web-shop}}  # mine\n"
+    )
     credential_store.save_session(config_of(home), "work", SESSION, IN_FILE)
     stored = yaml.safe_load(home.config.read_text())
     context = stored["contexts"]["work"]
@@ -139,7 +135,7 @@ def test_a_session_that_the_terraform_provider_renewed_is_read(home: Home) -> No
         "current_context": stored["current_context"],
         "contexts": {"work": {"tenant": context["tenant"], "credentials": renewed}},
     }
-    write(home, yaml.safe_dump(written, sort_keys=False))
+    home.write_config(yaml.safe_dump(written, sort_keys=False))
     assert loaded(home, "work") == Credential("session", "LATER", "NEXT", 1790001800, source="file")
     assert config_of(home).contexts["work"].tenant == "web-shop"
     credential_store.save_session(config_of(home), "work", SESSION, IN_FILE)

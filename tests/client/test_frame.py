@@ -52,7 +52,7 @@ def test_aliases_combine_and_help_names_them(run: Run) -> None:
     assert "frost tenant" in run("tenants", "-h").out.split("Aliases:")[1].splitlines()[1]
 
 
-def test_global_flags_stand_anywhere_and_the_last_one_wins() -> None:
+def test_global_flags_are_accepted_anywhere_and_the_last_one_wins() -> None:
     for words in (
         f"-q --tenant {T} -o json policy list --limit 3",
         f"policy -q --tenant {T} --output=json list --limit=3",

@@ -1,4 +1,4 @@
-"""Messages for refused API keys."""
+"""Messages for refused API keys, and `frost account` and `frost iam` against scripted responses."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 from client.commands.account import keys
 from client.errors import Exit, FrostError
 from client.texts.refusals import KeyProblem
+from tests.client.scripted import Scripted, refused
 from tui.account.key_form import form_problem
 
 
@@ -91,3 +92,19 @@ def test_commands_and_screens_show_the_same_message(
     with pytest.raises(FrostError), keys.key_errors("2030-01-01"):
         raise error
     assert error.message == flag + message
+
+
+def test_the_profile_names_a_workload_identity(platform: Scripted) -> None:
+    me = {"id": "u-1", "tenantId": "t-1", "credential": {"kind": "workload", "id": "w-1"}}
+    platform.on("GET /api/v1/me", me)
+    assert "workload identity" in platform.run("account", "profile").out
+    assert platform.document("account", "profile")["credential"]["kind"] == "workload"
+
+
+def test_a_refusal_for_people_only_names_login(platform: Scripted) -> None:
+    platform.on("GET /iam/policies", refused(403, "SESSION_REQUIRED", "an interactive session is required"))
+    platform.on("GET /api/v1/sessions", refused(403, "SESSION_REQUIRED", "an interactive session is required"))
+    for words in (("iam", "policy", "list"), ("account", "session", "list")):
+        ended = platform.run(*words)
+        assert (ended.code, ended.out) == (4, "")
+        assert "frost login" in ended.err

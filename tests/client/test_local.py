@@ -23,7 +23,7 @@ from client.paths import socket_path, socket_path_in
 from client.platform import control, process
 from client.transport.blocking_client import BlockingClient
 from client.transport.endpoint import Endpoint
-from tests.conftest import opened
+from tests.conftest import home_of
 from tests.homes import Home
 
 pytestmark = pytest.mark.process
@@ -32,9 +32,8 @@ pytestmark = pytest.mark.process
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:
     """A machine with the demo world on which platforms are executed: how they start is what is looked at here."""
-    home = opened(demo_platform, forked=False)
-    yield home
-    home.remove()
+    with home_of(demo_platform, forked=False) as home:
+        yield home
 
 
 def who(home: Home) -> str:
@@ -117,8 +116,7 @@ def test_it_outlives_its_starter_and_has_a_session_of_its_own(
 
 @pytest.mark.slow
 def test_another_unix_socket_is_never_started_for(demo: Home, tmp_path: Path) -> None:
-    demo.config.write_text(f"contexts: {{a: {{api_endpoint: 'unix:{demo.path}/else.sock', api_key: K}}}}\n")
-    demo.config.chmod(0o600)
+    demo.write_config(f"contexts: {{a: {{api_endpoint: 'unix:{demo.path}/else.sock', api_key: K}}}}\n")
     with pytest.raises(FrostError) as caught:
         who(demo)
     assert caught.value.exit_code == Exit.UNREACHABLE
@@ -238,11 +236,10 @@ def test_resetting_loads_another_world_and_clients_sign_in_again(demo: Home) -> 
 
 def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
     environ = demo.environment()
-    demo.config.write_text(
+    demo.write_config(
         "current_context: local\ncontexts:\n  local: {credentials: {api_key: K, access_token: A, refresh_token: R}}\n"
         "  away: {api_endpoint: 'https://h.example/api', credentials: {access_token: A, refresh_token: R}}\n"
     )
-    demo.config.chmod(0o600)
     process.reset(load(str(demo.config), environ=environ), "empty", environ)
     config = load(str(demo.config), environ=environ)
     assert config.contexts["local"].credentials.kinds == ("api_key",)

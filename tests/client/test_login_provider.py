@@ -35,9 +35,7 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture
 def away(home: Home, provider: Provider) -> Connection:
     """A context at the provider's platform; without a session."""
-    home.config.parent.mkdir(mode=0o700)
-    home.config.write_text(f"current_context: away\ncontexts:\n  away:\n    api_endpoint: {provider.url}/api\n")
-    home.config.chmod(0o600)
+    home.write_config(f"current_context: away\ncontexts:\n  away:\n    api_endpoint: {provider.url}/api\n")
     return connect(home)
 
 
@@ -383,9 +381,7 @@ def test_a_session_that_ends_does_not_end_the_one_of_another_endpoint(
     assert caught.value.code == "CONTEXT_CHANGED"
 
 
-def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
-    away: Connection, provider: Provider, home: Home
-) -> None:
+def test_a_session_forgotten_during_a_refresh_is_not_restored(away: Connection, provider: Provider, home: Home) -> None:
     provider.api = accepts("ACCESS-2")
     connection = signed_in(home)
     connection.credential()

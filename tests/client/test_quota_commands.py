@@ -1,10 +1,13 @@
-"""`frost tenant quota` against scripted responses."""
+"""`frost tenant quota` against scripted responses, and quota plans compared with a unit by unit search."""
 
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from client.quota_rules import AT_ONCE, FITS, REVIEW, SUPPORT, UNKNOWN, what_if
 from tests.client.scripted import Scripted, refused
 from tests.client.wire import answer
 
@@ -57,17 +60,9 @@ def test_the_table_shows_figures_in_their_units(quotas: Scripted) -> None:
     assert "over the limit: disk" in ended.err
 
 
-def test_memory_is_shown_in_gigabytes(quotas: Scripted) -> None:
-    sizes = {65536: "64", 1536: "1.5", 512: "0.5", 1024: "1", 1000: "1.0", 1600: "1.6", 0: "0"}
-    for megabytes, gigabytes in sizes.items():
-        quotas.on(f"GET {REPORT}", {"report": {"quotas": [quota("ram", megabytes, 2**20, "mb")]}})
-        assert rows(quotas.run("tenant", "quota").out)["ram"][:2] == [gigabytes, "GB"]
-        assert quotas.document("tenant", "quota")["items"][0]["used"] == megabytes
-
-
 def test_the_document_has_every_type_unknown_as_null_and_images_always(quotas: Scripted) -> None:
     items = {one["resourceType"]: one for one in quotas.document("tenant", "quotas")["items"]}
-    assert items["vcpu"]["used"] is None
+    assert (items["vcpu"]["used"], items["ram"]["used"]) == (None, 1536)
     assert items["image"] == quota("image", 0, 0) | {"title": "Custom images"}
     assert items["image_storage"]["used"] is None
     table, wide = (rows(quotas.run("tenant", "quota", "-o", form).out) for form in ("table", "wide"))
@@ -203,3 +198,85 @@ def test_a_plan_is_printed_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert not [one for one in quotas.sent() if not one.startswith("GET ")]
     for wrong in (["instance"], ["=4"], ["instance=x"], ["instance=1", "instance=2"], ["nothing=1"], []):
         assert quotas.run("tenant", "quota", "what-if", *wrong).code == 2
+
+
+SMALL = st.integers(0, 30)
+QUOTA = st.fixed_dictionaries(
+    {"used": st.none() | SMALL, "limit": SMALL, "unit": st.just("count")},
+    optional={"requestable": st.integers(0, 60)},
+)
+PLANNED_QUOTAS = st.dictionaries(st.sampled_from(["vcpu", "ram", "volume", "image"]), QUOTA, min_size=1).map(
+    lambda result: [{"resourceType": name, **quota} for name, quota in result.items()]
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    quotas = draw(PLANNED_QUOTAS)
+    names = draw(st.lists(st.sampled_from([one["resourceType"] for one in quotas]), unique=True, min_size=1))
+    return quotas, {name: draw(SMALL) for name in names}
+
+
+def fits(quotas: list[dict[str, Any]], wanted: dict[str, int], times: int) -> bool:
+    """Whether so many of it fit, as far as uses are known."""
+    return all(
+        one["used"] is None or not wanted.get(one["resourceType"])
+        or one["used"] + times * wanted[one["resourceType"]] <= one["limit"]
+        for one in quotas
+    )  # fmt: skip
+
+
+@given(plans())
+def test_a_plan_fits_as_often_as_it_can_be_carried_out(plan: tuple[list[dict[str, Any]], dict[str, int]]) -> None:
+    quotas, wanted = plan
+    result = what_if(quotas, wanted)
+    if result.times is None:
+        assert result.first is None
+        assert all(need.used is None or not need.addition for need in result.needs)
+        return
+    assert result.times == 0 or fits(quotas, wanted, result.times)
+    assert not fits(quotas, wanted, result.times + 1)
+    # The first to break is broken by the first plan too many, or stands nearest to that.
+    by_type = {one["resourceType"]: one for one in quotas}
+    first = by_type[str(result.first)]
+    assert first["used"] + (result.times + 1) * wanted[first["resourceType"]] > first["limit"]
+
+
+@given(plans())
+def test_no_other_limit_breaks_at_a_smaller_part_of_the_plan(plan: tuple[list[dict[str, Any]], dict[str, int]]) -> None:
+    quotas, wanted = plan
+    result = what_if(quotas, wanted)
+    parts = {
+        one["resourceType"]: (one["limit"] - one["used"]) / wanted[one["resourceType"]]
+        for one in quotas
+        if wanted.get(one["resourceType"]) and one["used"] is not None
+    }
+    if parts:
+        assert parts[str(result.first)] == min(parts.values())
+
+
+@given(plans())
+def test_every_need_is_answered_from_its_quota(
+    plan: tuple[list[dict[str, Any]], dict[str, int]],
+) -> None:
+    quotas, wanted = plan
+    by_type = {one["resourceType"]: one for one in quotas}
+    result = what_if(quotas, wanted)
+    for need in result.needs:
+        quota, bound = by_type[need.resource_type], by_type[need.resource_type].get("requestable")
+        known = need.used is not None
+        assert need.after == (quota["used"] + need.addition if known else None)
+        assert need.short == (max(need.after - need.limit, 0) if known and need.after is not None else None)
+        least = need.after if need.after is not None else need.addition
+        over = bool(need.addition) and least > quota["limit"]
+        if not over:
+            assert need.answer == (FITS if known or not need.addition else UNKNOWN)
+        else:
+            assert need.answer == (SUPPORT if bound is None else AT_ONCE if least <= bound else REVIEW)
+    answers = {need.answer for need in result.needs}
+    assert result.fits is (False if answers - {FITS, UNKNOWN} else None if UNKNOWN in answers else True)
+
+
+def test_a_type_without_a_quota_cannot_be_planned() -> None:
+    with pytest.raises(KeyError):
+        what_if([], {"vcpu": 1})

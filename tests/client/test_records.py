@@ -127,12 +127,13 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
         ("never", UNKNOWN),
     ):
         assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
-    for megabytes, text in ((4096, "4"), (1536, "1.5"), (1000, "1.0"), (1600, "1.6"), (256, "0.3")):
+    sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1.0", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
+    for megabytes, text in sizes.items():
         assert quantity(megabytes, "mb") == f"{text} GB"
     assert (quantity(7, "count"), quantity(100, "gb"), quantity(None, "mb")) == ("7", "100 GB", UNKNOWN)
 
 
-def test_a_key_says_its_scopes_and_when_it_ends() -> None:
+def test_a_key_shows_its_scopes_and_expiry() -> None:
     record = {"scopes": ["a:read", "b:*"], "expiresAt": "2027-01-02T03:04:05Z", "lastUsedAt": None, "rateLimit": 60}
     shown = named(API_KEY, record)
     assert (shown["Scopes"], shown["Expires"], shown["Last used"]) == ("a:read, b:*", "2027-01-02 03:04Z", UNKNOWN)

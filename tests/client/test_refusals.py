@@ -1,10 +1,10 @@
-"""Messages of refusals and previews."""
+"""Messages of refusals, previews and differences between two policy documents."""
 
 import pytest
 
 from client.commands.output import Output
 from client.errors import FrostError
-from client.texts.effects import effect_lines
+from client.texts.effects import changes, effect_lines
 from client.texts.refusals import beyond_lines, facts_text, locate_problems, problem_lines, problem_text, stale_lines
 
 EVIL = "\x1b]0;pwned\x07\u202e\n"
@@ -117,3 +117,22 @@ def test_nothing_that_was_sent_acts_on_the_terminal(code: str, capsys: pytest.Ca
     shown = capsys.readouterr().err
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
     assert "pwned" in shown
+
+
+def test_conditional_changes_are_listed_apart_and_counted() -> None:
+    result = changes(
+        {
+            **{"gained": ["a:b:c", "a:b:d"], "nowUnconditional": ["a:b:d"]},
+            **{"lost": ["a:b:e", "a:b:f"], "nowConditional": ["a:b:e"]},
+            **{"conditionalGained": ["a:b:g"], "conditionalLost": ["a:b:h"], "conditionsChanged": ["a:b:i"]},
+        }
+    )
+    assert result.gained == {"a:b:c": "", "a:b:d": "was conditional"}
+    assert result.lost == {"a:b:e": "now conditional", "a:b:f": ""}
+    conditional = {"a:b:i": "changed conditions", "a:b:g": "new, conditional", "a:b:h": "lost, was conditional"}
+    assert result.under == conditional
+    assert result.conditional == "3 conditional changes"
+    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new conditional"
+    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 conditional lost"
+    assert changes({"gained": ["a:b:h"]}).conditional == changes({}).conditional == ""
+    assert changes({"gained": [], "lost": []}) == ({}, {}, {})

@@ -140,7 +140,7 @@ def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Script
     assert applying.document("tenant", "default-tags", "apply", "--yes") == COMPLETED
 
 
-def test_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(applying: Scripted) -> None:
+def test_a_cut_list_is_marked_and_has_at_most_two_hundred_lines(applying: Scripted) -> None:
     many = [{"resourceType": "volume", "resourceId": f"id{number}", "reason": "image"} for number in range(300)]
     summary = {"summary": {**COUNTS, "skipped": 1204}}
     result = RESULT | summary | {"skipped": many, "skippedTruncated": True, "failures": []}
@@ -214,7 +214,7 @@ def test_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(applying: 
 
 
 def test_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operation id stands for the latest run; a platform may still show the one before as that."""
+    """The operation id names the latest run; a platform may still return the run before it."""
     operation = "apply-default-tags-t"
     runs = [{"operationId": operation, "runId": f"0192f7c1-0000-4000-8000-00000000000{n}"} for n in "123"]
     shown = [{**runs[0], "status": "completed"}] * 12

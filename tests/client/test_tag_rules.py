@@ -1,11 +1,14 @@
-"""The rules of default tags: the platform's own vectors, and every edge of every rule."""
+"""The rules of default tags: the platform's own vectors, every edge of every rule, and differences of sets."""
 
 import string
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from client.models import validation
 from client.models.validation import problem_of_key, problem_of_set, problem_of_tag, problem_of_value
+from client.tables.default_tags import difference, merged
 
 ACCEPTED = [
     ("env", "prod"),
@@ -163,3 +166,36 @@ def test_eleven_tags_are_refused_before_any_is_checked_and_keys_in_their_order()
     problem = problem_of_key("k" * 1_000_000)
     assert problem
     assert len(problem.message) < 200
+
+
+SETS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(["", "1", "2"]))
+
+
+@given(SETS, SETS)
+def test_a_difference_turns_one_set_into_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+    result = difference(before, after)
+    applied = {key: value for key, value in before.items() if key not in result.removed}
+    applied |= result.added | {key: now for key, (_, now) in result.changed.items()}
+    assert applied == after
+    assert bool(result) is (before != after)
+    assert not set(result.added) & set(before)
+    assert all(before[key] == then and then != now for key, (then, now) in result.changed.items())
+    assert len(result.lines()) == len(result.added) + len(result.changed) + len(result.removed)
+
+
+@given(SETS, SETS)
+def test_a_given_key_takes_the_given_value_and_no_other_goes(stored: dict[str, str], given_: dict[str, str]) -> None:
+    result = merged(stored, given_)
+    assert all(result[key] == value for key, value in given_.items())
+    assert all(result[key] == stored[key] for key in set(stored) - set(given_))
+    assert set(result) == set(stored) | set(given_)
+
+
+def test_the_lines_are_sorted_by_key() -> None:
+    result = difference({"b": "1", "a": "", "z": "9"}, {"b": "2", "c": "x=y", "a": "3"})
+    assert result.lines() == ["~ a=3 (was empty)", "~ b=2 (was 1)", "+ c=x=y", "- z=9"]
+    assert result.document() == {
+        "added": {"c": "x=y"},
+        "changed": {"a": {"from": "", "to": "3"}, "b": {"from": "1", "to": "2"}},
+        "removed": {"z": "9"},
+    }

@@ -49,7 +49,7 @@ def test_a_name_is_refused_where_an_id_is_needed(name: str) -> None:
         resolve(None, {"FROST_TENANT": name}, context(C), never)
 
 
-def test_a_refused_selection_says_where_it_came_from() -> None:
+def test_a_refused_selection_names_its_source() -> None:
     stored = tenancy.way_out(Selection(C, "context"), "work", "/home/x/.cli/config.yaml")
     for text in (C, "tenant use NAME", "context work", "/home/x/.cli/config.yaml"):
         assert text in stored

@@ -1,7 +1,5 @@
 """Foreign text on a terminal."""
 
-import subprocess
-import sys
 import unicodedata
 from functools import partial
 
@@ -89,13 +87,6 @@ def test_a_megabyte_is_cut_within_a_frame() -> None:
 def test_look_alike_letters_of_two_scripts_in_a_word_are_noticed() -> None:
     words = ("Prоd", "my ｐrod", "Prod", "Прод", "Prod Прод", "日本prod 7")
     assert [word for word in words if mixed_scripts(word)] == ["Prоd", "my ｐrod"]
-
-
-@pytest.mark.process
-def test_plain_text_does_not_load_the_width_tables() -> None:
-    code = "import sys; from client.text import safe, width; safe('a', 3); width('abc'); print('rich' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "False\n"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_each_setting_has_a_row_with_its_default_flag_and_unit() -> None:
     assert [name for name, row in SETTINGS.items() if re.fullmatch(r"[0-9.]+", row[2]) and not row[3]] == []
 
 
-def test_the_queues_run_as_many_requests_as_the_document_says() -> None:
+def test_the_queues_run_as_many_requests_as_documented() -> None:
     words = [Work.READ, Work.WRITE, Work.CPU_INTENSIVE, Work.SIGN_IN]
     expected = [[str(RUNNING[work]), str(RUNNING_PER_CREDENTIAL[work])] for work in words]
     table = rows("| class of work | run at a time | of one credential |")

@@ -46,7 +46,7 @@ def run(home: Home, line: str) -> Result:
 
 
 @pytest.mark.slow
-def test_the_examples_run_one_after_the_other_and_show_what_the_text_says(demo: Home) -> None:
+def test_the_examples_run_in_order_and_print_what_the_text_shows(demo: Home) -> None:
     outputs = {}
     for line in [line.text for line in README.command_lines if line.complete]:
         if not line.startswith(tuple(NOT_RUN)):

@@ -10,11 +10,8 @@ from joserfc.jwk import ECKey
 
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import enforced_scopes
-from tests.homes import Answer, UnixConnection
-from tests.service.access import KEYS, READ, STOREFRONT, Iam, allow, code, document, document_text
-from tests.service.account import Key
-from tests.service.clusters import Cluster, Workload
-from tests.service.running import (
+from tests.api import Answer, UnixConnection
+from tests.people import (
     ADMIN,
     AURORA,
     BOREALIS,
@@ -27,9 +24,11 @@ from tests.service.running import (
     REGIONAL,
     VIEWER,
     WEB_SHOP,
-    Running,
-    ask_on,
 )
+from tests.service.access import KEYS, READ, STOREFRONT, Iam, allow, code, document, document_text
+from tests.service.account import Key
+from tests.service.clusters import Cluster, Workload
+from tests.service.running import Running, ask_on
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "regional": REGIONAL}
 PEOPLE |= {"owner of another": BOREALIS_OWNER, "outsider": OUTSIDER}

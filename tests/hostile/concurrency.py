@@ -1,24 +1,10 @@
-"""Requests that start together, and functions that wait until a test lets them continue."""
+"""Functions that wait until a test lets them continue."""
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
-from tests.homes import Answer
-
 WAIT_SECONDS = 60
-
-
-def at_once(asks: Sequence[Callable[[], Answer]]) -> list[Answer]:
-    start = threading.Barrier(len(asks))
-
-    def begin(ask: Callable[[], Answer]) -> Answer:
-        start.wait()
-        return ask()
-
-    with ThreadPoolExecutor(len(asks)) as threads:
-        return list(threads.map(begin, asks))
 
 
 class Gate:

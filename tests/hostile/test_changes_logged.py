@@ -9,11 +9,13 @@ from sqlalchemy import select
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db.engine import Database
 from service.db.tables import audit_log
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import AURORA, MEMBER, OWNER, SANDBOX, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
 from tests.service.audited import trace
 from tests.service.clusters import Cluster, exchange
-from tests.service.running import AURORA, MEMBER, OWNER, SANDBOX, STAGING, VIEWER, WEB_SHOP, Running
+from tests.service.queries import fetch
+from tests.service.running import Running
 
 pytestmark = pytest.mark.slow
 
@@ -49,8 +51,7 @@ class Log:
 
     def entry_of(self, request_id: str, operation: str, answer: Answer, tenant: str | None, kind: str) -> None:
         assert answer.status in (200, 201, 202, 204), (operation, answer)
-        with self.database.read() as connection:
-            entries = connection.execute(select(audit_log).where(audit_log.c.request_id == request_id)).all()
+        entries = fetch(self.database, select(audit_log).where(audit_log.c.request_id == request_id))
         assert [(entry.operation, entry.outcome) for entry in entries] == [(operation, "done")]
         (entry,) = entries
         assert (entry.actor_kind, entry.tenant_id) == (kind, tenant), entry

@@ -16,29 +16,23 @@ from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.errors import ApiError
+from tests.api import UnixConnection, exchange
 from tests.benchmarks.revocations import KINDS, REFUSED, ask_during
 from tests.effort import take_as_long
-from tests.homes import UnixConnection
+from tests.people import NOBODY, OUTSIDER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.audited import full_log
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, ask_on, exchange, tcp_address
+from tests.service.running import Running, ask_on, tcp_address
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 
 
 @pytest.fixture(scope="module")
-def network() -> Iterator[Running]:
-    """A platform on TCP as well, behind no proxy."""
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def proxied() -> Iterator[Running]:
-    """The same behind a proxy on this machine, which its settings name."""
+    """A platform on TCP behind a proxy on this machine, which its settings name."""
     with Running(None, "demo", "--listen", "127.0.0.1:0", FROST_PLATFORM_PROXIES="127.0.0.1") as running:
         yield running
 

@@ -14,9 +14,9 @@ from client.api import account
 from client.connection import resolve
 from client.transport.async_client import AsyncClient
 from service.authn import secret_format
-from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
 from tests.homes import Home
 from tests.leaks import secrets_in
+from tests.people import AURORA, MEMBER, NOBODY, STAGING
 from tests.tui.screens import opened as screens
 from tests.tui.screens import use_key
 
@@ -40,7 +40,7 @@ tenant activity
 iam group create --name made
 iam policy create --name made --document {DOCUMENT}
 iam policy attach made --type group --id made
-4 --tenant {NOBODYS} tenant quota
+4 --tenant {NOBODY} tenant quota
 2 iam policy create --name bad --document nonsense
 platform status
 platform audit verify

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,11 @@ import pytest
 
 from service.catalogue.resource_types import kinds, quota_types
 from tests.hostile.callers import PEOPLE, SCOPES
+from tests.people import AURORA, BOREALIS, NEWSROOM, NOBODY, STAGING, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, STOREFRONT, Iam, allow, deny, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.running import AURORA, BOREALIS, NEWSROOM, NOBODY, STAGING, WEB_SHOP, Running, tcp_address
+from tests.service.running import Running, tcp_address
 
 CALLERS = (*(name for name in PEOPLE if name != "owner of another"), "key", "workload", "anonymous")
 # Some end the session of the run or do not end, the local issuer has tests of its own, and cli-config is 503 over TCP.
@@ -140,10 +140,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def platform() -> Iterator[Running]:
+def platform(network: Running) -> Running:
     """A platform on TCP that the runs may change as they like."""
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield running
+    return network
 
 
 def statuses(platform: Running) -> Counter[int]:

@@ -1,6 +1,5 @@
 """Keys typed before a question do not answer it, and a question shows which tenant it is about."""
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,9 +7,9 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.acceptance.people import STAGING
 from tests.homes import Home
-from tests.terminal import Program
+from tests.people import STAGING
+from tests.terminal import on_terminal
 from tests.tui.screens import listened
 from tui.terminal.textual_patches import KeyQueueApp
 from tui.widgets.dialog import Confirm
@@ -82,9 +81,7 @@ async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str
 
 def test_an_answer_typed_before_the_question_of_a_command_does_not_count(demo: Home) -> None:
     demo.start()
-    program = Program(
-        [sys.executable, "-m", "tui", "platform", "reset"], 140, 20, env=demo.environment(), inherit=False
-    )
+    program = on_terminal(demo, "platform", "reset", columns=140, rows=20)
     program.write(b"y\r")
     program.wait_for("[y/N]")
     program.until_quiet(0.5, 3)

@@ -1,7 +1,6 @@
 """Ctrl-C at random moments of every command that changes something, on a real terminal."""
 
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,13 +12,13 @@ from sqlalchemy import func, select
 
 from service.db import tables
 from service.db.engine import Database
-from tests.acceptance.people import AURORA, STAGING
 from tests.acceptance.tagging import whole
-from tests.conftest import opened
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.hostile.dangling import dangling
+from tests.people import AURORA, STAGING
 from tests.service.access import KEYS
-from tests.terminal import Program
+from tests.terminal import on_terminal
 
 DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
 # Of each the table whose rows its entries in the audit log must account for.
@@ -41,15 +40,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 MADE = {"group.create": tables.groups, "policy.create": tables.policies, "api_key.create": tables.api_keys}
 ROUNDS = 4
 LOADED = "_uuid"
-"""What the first of the commands' modules loads that is not of Python, so that a look from outside tells."""
+"""A library that the first module of a command loads and Python does not: it shows that the command has begun."""
 
 
 @pytest.fixture(scope="module")
 def home(demo_platform: Path) -> Iterator[Home]:
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform) as home:
+        yield home
 
 
 def counts(database: Database) -> Counter[str]:
@@ -88,7 +85,7 @@ def test_every_changing_command_broken_off_at_random(home: Home) -> None:
 
 def interrupt(home: Home, operation: str, words: list[str], moment: float) -> bool:
     """Run a command, press Ctrl-C so many seconds after it has begun; whether it was broken off."""
-    program = Program([sys.executable, "-m", "tui", *words], 100, 20, env=home.environment(), inherit=False)
+    program = on_terminal(home, *words, columns=100, rows=20)
     while program.alive and not has_begun(program.pid):
         program.pump(0.002)
     until = time.monotonic() + moment

@@ -12,7 +12,8 @@ import pytest
 
 from tests.hostile.callers import FOREIGN, PEOPLE, Callers, Route, routes, words
 from tests.hostile.world import World
-from tests.service.running import ADMIN, BOREALIS, BOREALIS_STAGING, NEWSROOM, NOBODY, OWNER, STAGING, WEB_SHOP, Running
+from tests.people import ADMIN, BOREALIS, BOREALIS_STAGING, NEWSROOM, NOBODY, OWNER, STAGING, WEB_SHOP
+from tests.service.running import Running
 
 ROUTES = routes()
 IN_TENANTS = [route for route in ROUTES if "tenant_id" in route.ids]

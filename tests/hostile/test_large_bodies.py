@@ -29,8 +29,9 @@ from service.http_server.request_metrics import Rejections
 from service.iam.policy_documents import split
 from tests.hostile.concurrency import WAIT_SECONDS, Gate
 from tests.hostile.world import IAM, World
+from tests.people import OWNER, VIEWER, WEB_SHOP
 from tests.service.account import Key
-from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 KEYS = f"/api/v1/tenants/{WEB_SHOP}/api-keys"
 MANY = 200_000

@@ -13,12 +13,13 @@ from service.authn import secret_format
 from service.principal import PLATFORM
 from tests.homes import Home
 from tests.leaks import leaks_of_database, leaks_of_files, secrets_in
+from tests.people import OWNER
 from tests.service.account import Key
 from tests.service.audited import audited
 from tests.service.clusters import Cluster as Kubernetes
 from tests.service.clusters import Workload
 from tests.service.postgres import Cluster
-from tests.service.running import OWNER, Running
+from tests.service.running import Running
 
 ROOT = Path(__file__).parents[2]
 

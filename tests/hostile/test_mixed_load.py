@@ -18,12 +18,14 @@ from client.policy.model import AccessRequest, RequestContext, Rule
 from service.catalogue.operations import operations, roles, scope_of
 from service.db import tables
 from service.db.engine import Database
-from tests.homes import UnixConnection
+from tests.api import UnixConnection, exchange
+from tests.people import ADMIN, MEMBER, OWNER, WEB_SHOP
 from tests.policy import reference
 from tests.service.access import READ, Iam, allow, deny
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.running import ADMIN, MEMBER, OWNER, WEB_SHOP, Running, exchange
+from tests.service.queries import execute
+from tests.service.running import Running
 
 SECONDS = 25.0
 AT_MOST_SECONDS = 240.0
@@ -150,12 +152,11 @@ class Load:
             admin = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == ADMIN))
         while self.goes_on():
             role = chance.choice(("admin", "admin", "member", "viewer"))
-            with self.database.write() as connection:
-                connection.execute(update(seats).where(seats.c.user_id == admin).values(role=role))
+            execute(self.database, update(seats).where(seats.c.user_id == admin).values(role=role))
             time.sleep(chance.uniform(0.1, 0.5))
 
     def use(self, seed: int, keys: list[Key], resources: list[dict[str, Any]]) -> None:
-        """Keys used on resources; each answer compared where nothing changed meanwhile."""
+        """Use keys on resources; compare each answer if nothing has changed during the request."""
         chance = random.Random(seed)
         while self.goes_on():
             key, resource = chance.choice(keys), chance.choice(resources)

@@ -7,8 +7,8 @@ from sqlalchemy import delete, select
 
 from service.db.engine import Database
 from service.db.tables import memberships, users
-from tests.acceptance.people import BOREALIS_STAGING, MEMBER, NEWSROOM, OUTSIDER, STAGING, current
 from tests.homes import Home
+from tests.people import BOREALIS_STAGING, MEMBER, NEWSROOM, OUTSIDER, STAGING
 from tests.tui.screens import opened
 
 
@@ -19,7 +19,7 @@ def test_a_name_never_means_a_tenant_of_a_foreign_organization(demo: Home) -> No
     assert BOREALIS_STAGING in both.err
     demo.sign_in(MEMBER)
     assert demo.frost("tenant", "use", "Staging").code == 0
-    assert current(demo)["id"] == STAGING
+    assert demo.json("tenant", "current")["id"] == STAGING
     demo.sign_in(OUTSIDER)
     nobodys = demo.frost("tenant", "use", "No Such Name")
     anothers = demo.frost("tenant", "use", "Staging")

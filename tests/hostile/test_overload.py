@@ -13,14 +13,15 @@ from sqlalchemy import func, select
 from service.db.tables import audit_log
 from service.http_server.work_queues import RUNNING, RUNNING_PER_CREDENTIAL, Work
 from service.settings import Limits
+from tests.api import Answer, UnixConnection, exchange
 from tests.benchmarks.flood import CONNECTIONS, FLOODERS, flooded
 from tests.benchmarks.load import request
-from tests.homes import Answer, UnixConnection
 from tests.hostile.world import World
+from tests.people import OWNER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.held import changes_held
-from tests.service.planned import until
-from tests.service.running import OWNER, WEB_SHOP, Running, exchange, tcp_address
+from tests.service.running import Running, tcp_address
+from tests.waiting import until
 
 OTHER = "127.0.9.9"
 FLOOD_SECONDS = 300

@@ -16,8 +16,10 @@ from service.catalogue.operations import operations
 from service.db import tables
 from service.db.engine import Database
 from service.principals.grants import PrincipalGrants
+from tests.people import ADMIN, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, Iam, allow, code, deny, details, document_text
-from tests.service.running import ADMIN, OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.queries import execute
+from tests.service.running import Running
 
 ADMIN_ID = "d163ed25-e98a-4276-adff-ba7d1c098f94"
 PATH = f"/api/v1/tenants/{WEB_SHOP}"
@@ -142,8 +144,7 @@ def test_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, platfo
     policy = attached_policy(iam, allow("organizations:*:read"), author=iam.as_(ADMIN))
     seats = tables.memberships
     for role, status in (("admin", 200), ("viewer", 403), ("member", 200), ("admin", 200)):
-        with platform_database.write() as connection:
-            connection.execute(update(seats).where(seats.c.user_id == ADMIN_ID).values(role=role))
+        execute(platform_database, update(seats).where(seats.c.user_id == ADMIN_ID).values(role=role))
         assert read_status(iam) == status, role
     iam.ask("DELETE", f"/iam/policies/{policy}")
 
@@ -160,12 +161,11 @@ def test_an_orphaned_policy_gives_nothing_and_still_denies(iam: Iam, platform_da
         row = dict(connection.execute(seats.select().where(seat)).mappings().one())
         connection.execute(delete(seats).where(seat))
     assert effect() == (403, True)
-    with platform_database.write() as connection:
-        connection.execute(seats.insert().values(row))
-        connection.execute(update(users).where(account).values(deleted_at=row["created_at"]))
+    execute(
+        platform_database, seats.insert().values(row), update(users).where(account).values(deleted_at=row["created_at"])
+    )
     assert effect() == (403, True)
-    with platform_database.write() as connection:
-        connection.execute(update(users).where(account).values(deleted_at=None))
+    execute(platform_database, update(users).where(account).values(deleted_at=None))
     assert effect() == (200, False)
     iam.ask("DELETE", f"/iam/policies/{policy}")
 

@@ -7,8 +7,9 @@ from uuid import uuid4
 import pytest
 
 from tests.hostile.callers import FOREIGN, routes
+from tests.people import BOREALIS_OWNER, BOREALIS_STAGING, NEWSROOM, STAGING
 from tests.service.access import KEYS, READ, Iam, allow, code, deny, details, document_text, trial
-from tests.service.running import BOREALIS_OWNER, BOREALIS_STAGING, NEWSROOM, STAGING, Running
+from tests.service.running import Running
 
 GONE = (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
 

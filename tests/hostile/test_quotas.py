@@ -15,13 +15,14 @@ from service.db.revisions import lock_domains
 from service.db.statements import lock_tenant
 from service.db.tables import quota_requests, resources
 from service.quotas import limits
-from tests.homes import Answer
-from tests.hostile.concurrency import at_once
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import code, details
 from tests.service.factories import AT as NOW
-from tests.service.held import MEANWHILE_SECONDS
+from tests.service.held import ARRIVAL_SECONDS
 from tests.service.quotas import Quotas, row
-from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import at_once
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_change_waits_for_a_creation_that_is_under_way_and_counts_it(sandbox: 
             connection.execute(insert(resources).values(row(SANDBOX, "secret", "active", {}, NOW)))
             create, lower = partial(sandbox.create, "secret"), partial(sandbox.ask, "secret", 0)
             answer = thread.submit(create if late == "creation" else lower)
-            time.sleep(MEANWHILE_SECONDS)
+            time.sleep(ARRIVAL_SECONDS)
         if late == "creation":
             assert code(answer.result()) == (403, "QUOTA_EXCEEDED")
         else:
@@ -110,7 +111,7 @@ def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) 
             lock_domains(connection, [AURORA])
             limits.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
             late = thread.submit(sandbox.ask, "dns_zone", 21)
-            time.sleep(MEANWHILE_SECONDS)
+            time.sleep(ARRIVAL_SECONDS)
         assert code(late.result()) == (409, "QUOTA_BOUND_EXCEEDED")
     Quotas(sandbox.platform, tenant=STAGING).give("dns_zone", 20)
 

@@ -9,11 +9,12 @@ from sqlalchemy import select
 
 from service.db.engine import Database
 from service.db.tables import api_keys, group_members
-from tests.homes import Answer
-from tests.hostile.concurrency import at_once
+from tests.api import Answer
 from tests.hostile.dangling import dangling
 from tests.service.access import READ, Iam, allow, code, details, document
 from tests.service.account import Key
+from tests.service.queries import execute
+from tests.waiting import at_once
 
 ROUNDS = 8
 
@@ -49,11 +50,9 @@ def test_the_scan_finds_a_row_that_dangles(iam: Iam, platform_database: Database
     assert iam.add(group, "api_key", Key(iam.platform, "compute:read").id).status == 204
     with platform_database.read() as connection:
         member = connection.scalar(select(group_members.c.member_id).where(group_members.c.group_id == group))
-    with platform_database.write() as connection:
-        connection.execute(api_keys.delete().where(api_keys.c.id == member))
+    execute(platform_database, api_keys.delete().where(api_keys.c.id == member))
     assert dangling(platform_database) == [f"group_members: api_key {member}"]
-    with platform_database.write() as connection:
-        connection.execute(group_members.delete().where(group_members.c.member_id == member))
+    execute(platform_database, group_members.delete().where(group_members.c.member_id == member))
 
 
 def test_the_second_of_two_edits_gets_the_changed_members(iam: Iam) -> None:

@@ -1,6 +1,6 @@
 """Guesses at several replicas of one database are counted together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,16 +20,15 @@ from service.authn.rate_limit import (
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
-from tests.service.planned import until
+from tests.service.queries import execute
+from tests.waiting import until
 
 ADDRESS, ELSEWHERE = "203.0.113.9", "198.51.100.7"
 
 
 @pytest.fixture
-def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
-    opened = Database(new_database_url("postgresql", True))
-    yield opened
-    opened.close()
+def database(pair: tuple[Database, Database]) -> Database:
+    return pair[0]
 
 
 def guess(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
@@ -96,8 +95,7 @@ async def test_only_well_formed_guesses_reach_the_database(
 
 def test_a_sweeping_and_a_counting_guess_do_not_deadlock(database: Database) -> None:
     other = throttle_key("fmk_bbbbbbbb")
-    with database.write() as connection:
-        connection.execute(rate_limits.insert().values(key_id=other, full_at=1))
+    execute(database, rate_limits.insert().values(key_id=other, full_at=1))
     # A replica's first guess sweeps. The other one has counted its address and comes to its prefix, which is over.
     waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with ThreadPoolExecutor(1) as threads:

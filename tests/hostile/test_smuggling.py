@@ -1,13 +1,13 @@
 """One request that could be read as two: refused whole, and nothing behind it is answered."""
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
 from client import tenancy
 from client.errors import Exit, FrostError
-from tests.service.running import OWNER, WEB_SHOP, Running, read_until_closed, tcp_address
+from tests.people import OWNER, WEB_SHOP
+from tests.service.running import Running, read_until_closed, tcp_address
 
 # What is to be read as a request of its own if the server and a balancer before it disagree.
 BEHIND = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -33,12 +33,6 @@ SHAPES = {
     "a carriage return in a value": b"X-Tenant-Id: a\rX-Role: owner\r\n\r\n",
     "a header without a name": b": x\r\n\r\n",
 }
-
-
-@pytest.fixture(scope="module")
-def network() -> Iterator[Running]:
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield running
 
 
 def answers(platform: Running, request: bytes) -> bytes:

@@ -16,11 +16,12 @@ import pytest
 from service import app
 from service.clock import SystemClock
 from service.operator import monitoring
+from tests.people import MEMBER, OUTSIDER, OWNER, STAGING, WEB_SHOP
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.planned import until
 from tests.service.postgres import Cluster, unprivileged
-from tests.service.running import MEMBER, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 RENAME = f"/api/v1/tenants/{STAGING}"
 needs_mount = pytest.mark.skipif(os.getuid() != 0, reason="a disk that is full needs a mount of its own: run as root")
@@ -154,7 +155,7 @@ def read_only(cluster: Cluster, name: str, *, on: bool) -> None:
 
 
 class Wall:
-    """A fake of the machine's clock: it can be set, and stands still; `passed` is what goes on beside it."""
+    """A fake of the machine's clock: it can be set and does not move; `passed` is the steady clock beside it."""
 
     def __init__(self) -> None:
         self.instant = datetime.now(UTC)

@@ -1,15 +1,15 @@
 """The demo world inside this process, with what each request asks of the database."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 
+from tests.api import FORM, device_sign_in, world_key
+from tests.people import WEB_SHOP
 from tests.service.inside import Inside
-from tests.service.running import DEVICE_GRANT, WEB_SHOP
 
 IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
 
@@ -27,18 +27,14 @@ class World(Inside):
         return httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     def session(self, email: str) -> dict[str, str]:
-        started = self._form("/issuer/device_authorization", client_id="frost-cli")
-        self._form("/issuer/device/approve", user_code=started["user_code"], email=email)
-        fields = {"device_code": started["device_code"], "client_id": "frost-cli", "grant_type": DEVICE_GRANT}
-        return {"Authorization": f"Bearer {self._form('/issuer/token', **fields)['access_token']}"}
+        return {"Authorization": f"Bearer {device_sign_in(self._form, email)['access_token']}"}
 
     def key(self, name: str) -> dict[str, str]:
-        return {"X-API-Key": json.loads((self.folder / "world-keys.json").read_text())[name]["secret"]}
+        return {"X-API-Key": world_key(self.folder, name)}
 
     def _form(self, path: str, **fields: str) -> Any:
         async def send() -> httpx.Response:
             async with self.client() as client:
-                headers = {"Content-Type": "application/x-www-form-urlencoded"}
-                return await client.post(path, headers=headers, content=urlencode(fields))
+                return await client.post(path, headers=FORM, content=urlencode(fields))
 
         return asyncio.run(send()).json()

@@ -41,7 +41,7 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
     assert person.asked == ["password"]
 
 
-def test_the_request_has_only_what_the_provider_says_it_knows(canaille_site: Site, canaille: Canaille) -> None:
+def test_the_request_has_only_what_the_provider_supports(canaille_site: Site, canaille: Canaille) -> None:
     login = canaille_site.login("--browser", FROST_LOGIN_PORT=canaille.port)
     query = parse_qs(urlsplit(login.page()).query)
     assert query["scope"] == ["openid profile email"]

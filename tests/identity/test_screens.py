@@ -11,9 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_screens_show_a_code_and_open_once_it_is_confirmed(site: Site) -> None:
-    site.home.config.parent.mkdir(mode=0o700)
-    site.home.config.write_text(f"current_context: work\ncontexts:\n  work:\n    api_endpoint: {site.url}/api\n")
-    site.home.config.chmod(0o600)
+    site.home.write_config(f"current_context: work\ncontexts:\n  work:\n    api_endpoint: {site.url}/api\n")
     with screens(site.home) as program:
         program.wait_for("You are not signed in")
         program.until_quiet(1.0, 5)

@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
-from tests.homes import Answer
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.api import Answer
+from tests.people import OWNER, WEB_SHOP
+from tests.service.running import Running
 
 KEYS = {
     "terraform": "f08db22f-d293-456a-b170-fab23d90fbac",
@@ -143,7 +144,7 @@ class Iam:
         return self.ask("DELETE", f"/iam/groups/{group}/members?memberType={kind}&memberId={identifier}")
 
     def decision(self, kind: str, identifier: str, operation: str, target: str = "*", **facts: Any) -> bool:
-        """Whether a principal may do something now, as `who` tells."""
+        """Whether a principal may do something now, by `who`."""
         answer = self.ask("POST", "/iam/who", {"operation": operation, "target": target, "facts": facts})
         assert answer.status == 200, answer
         return any((one["type"], one["id"]) == (kind, identifier) for one in answer.json()["principals"])

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from tests.homes import Answer
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.api import Answer
+from tests.people import OWNER, WEB_SHOP
+from tests.service.running import Running
 
 
 def keys_of(tenant: str = WEB_SHOP) -> str:
@@ -32,7 +33,7 @@ class Key:
         return f"{keys_of(self.tenant)}/{self.id}"
 
     def use(self, method: str = "GET", path: str = "/api/v1/me", body: Any = None, **headers: str) -> Answer:
-        return self.platform.ask(method, path, body=body, headers={"X-API-Key": self.secret, **headers})
+        return self.platform.request(method, path, headers, key=self.secret, body=body)
 
     def manage(self, method: str, suffix: str = "", body: Any = None) -> Answer:
         return self.platform.ask(method, self.path + suffix, as_=self.person, body=body)

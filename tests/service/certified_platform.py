@@ -12,7 +12,7 @@ from service import files
 
 
 def serve() -> int:
-    """Run the platform; the scenario's world stands in the place of the empty one."""
+    """Run the platform with the world of the scenario in place of the empty one."""
     shipped_document, shipped_table = files.load_yaml, files.read_table
     import yaml
 

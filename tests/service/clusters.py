@@ -2,15 +2,15 @@
 
 import time
 from typing import Any
-from urllib.parse import urlencode
 
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from tests.homes import Answer
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.api import Answer
+from tests.people import OWNER, WEB_SHOP
+from tests.service.access import STOREFRONT
+from tests.service.running import Running
 
-STOREFRONT = "0c3073d2-03ba-4893-8d12-379c943c8a92"
 STOREFRONT_FRA = "6924eec8-d247-42f8-b7db-bb3eec82cf99"
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt"
@@ -49,8 +49,7 @@ class Cluster:
 
 def exchange(platform: Running, token: str, **fields: str) -> Answer:
     form = {"grant_type": GRANT, "subject_token": token, "subject_token_type": JWT_TYPE} | fields
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    return platform.request("POST", "/api/v1/auth/workload-token", headers, urlencode(form).encode())
+    return platform.post_form("/api/v1/auth/workload-token", **form)
 
 
 class Workload:
@@ -63,5 +62,4 @@ class Workload:
         self.token: str = self.answer["access_token"]
 
     def use(self, method: str = "GET", path: str = "/api/v1/me", body: Any = None) -> Answer:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return self.platform.ask(method, path, body=body, headers=headers)
+        return self.platform.request(method, path, token=self.token, body=body)

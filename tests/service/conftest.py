@@ -14,15 +14,17 @@ import pytest
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.people import SANDBOX
 from tests.service import demo_world
 from tests.service.access import Iam
 from tests.service.audited import audited
+from tests.service.counted import Counted
 from tests.service.identity_provider import Provider
 from tests.service.inside import Inside
 from tests.service.issuing import Issuing
 from tests.service.postgres import Cluster
 from tests.service.quotas import Quotas
-from tests.service.running import SANDBOX, Running
+from tests.service.running import Running
 
 KINDS = ("sqlite", "postgresql")
 NewDatabaseUrl = Callable[[str, bool], str]
@@ -173,6 +175,13 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Runn
         yield running
 
 
+@pytest.fixture(scope="module")
+def network() -> Iterator[Running]:
+    """A running platform of a module's own on TCP as well, on SQLite and behind no proxy."""
+    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
+        yield running
+
+
 @pytest.fixture
 def platform_database(platform: Running) -> Iterator[Database]:
     """The database of `platform`, seen from outside its process."""
@@ -228,6 +237,13 @@ def inside(database_url: str, tmp_path: Path) -> Iterator[Inside]:
     opened.forget()
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def counted(world_url: str | None, tmp_path: Path) -> Iterator[Counted]:
+    """The demo world in this process, on each kind of database, with its statements counted."""
+    with closing(Counted(tmp_path, world_url)) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The demo world in this process, where a test counts statements."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,10 @@ from service.authn import sessions
 from service.db import tables
 from service.oidc_issuer.issuer import LocalIssuer
 from service.settings import AUDIENCE, CLIENT_ID
+from tests.api import world_key
+from tests.people import WEB_SHOP
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import WEB_SHOP
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 KEY = "tenant-reader"
@@ -43,7 +43,7 @@ class Counted(Inside):
         times = {"iat": instant, "nbf": instant, "exp": instant + 600}
         token = issuer.sign(claims | times | {"jti": str(uuid4()), "scope": "openid"})
         self.session = {"Authorization": f"Bearer {token}"}
-        self.key = {"X-API-Key": json.loads((folder / "world-keys.json").read_text())[KEY]["secret"]}
+        self.key = {"X-API-Key": world_key(folder, KEY)}
 
     def count(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> int:
         """Return the number of statements of a request that succeeds."""
@@ -58,7 +58,7 @@ class Demo(Inside):
 
     def __init__(self, folder: Path, database_url: str | None) -> None:
         super().__init__(folder, database_url, "demo")
-        self.secret = json.loads((folder / "world-keys.json").read_text())[KEY]["secret"]
+        self.secret = world_key(folder, KEY)
         changed = {"scopes": ["decisions:evaluate"], "rate_limit": 60_000}
         execute(self.platform.database, update(tables.api_keys).where(tables.api_keys.c.name == KEY).values(changed))
         here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"

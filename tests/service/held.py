@@ -31,13 +31,13 @@ from service.db.engine import Database
 from service.http_server import sockets
 from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
-from tests.homes import Answer
+from tests.api import Answer
 from tests.service.access import code
 from tests.service.running import Running
 
 SECONDS = 60
 """Longer than any machine takes for one request."""
-MEANWHILE_SECONDS = 0.3
+ARRIVAL_SECONDS = 0.3
 """Time for a request to be admitted and to reach the row that it has to wait for."""
 SIGNED_OUT = (401, "AUTHENTICATION_REQUIRED")
 OF_REQUESTS = {"audit_log", "audit_head", "rate_limits", "executors"}

@@ -1,9 +1,6 @@
 """A local issuer on a test's database, with two people and a clock that is moved by hand."""
 
 import json
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -23,15 +20,14 @@ from service.errors import ApiError
 from service.oidc_issuer import endpoints
 from service.oidc_issuer.issuer import LocalIssuer
 from service.principal import Principal
+from tests.api import DEVICE_GRANT
+from tests.people import MEMBER, OWNER
 from tests.service.queries import execute, fetch
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = sha256(b"the platform's secret").digest()
-OWNER = "owner@aurora.example"
-MEMBER = "member@aurora.example"
 GONE = "gone@aurora.example"
 REDIRECT = "http://127.0.0.1:41999/callback"
-DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 SCOPE = "openid profile email offline_access"
 
 
@@ -161,18 +157,6 @@ class Issuing:
     def audited(self, operation: str) -> list[Any]:
         entries = select(audit_log).where(audit_log.c.operation == operation).order_by(audit_log.c.id)
         return fetch(self.database, entries)
-
-
-def at_once(count: int, act: Callable[[int], Reply]) -> list[Reply]:
-    """Return the replies to `count` threads that ask at the same moment."""
-    gate = threading.Barrier(count)
-
-    def run(number: int) -> Reply:
-        gate.wait()
-        return act(number)
-
-    with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(run, range(count)))
 
 
 def claims_of(token: str) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import threading
 import time
 from typing import Any
 
-from tests.homes import Answer, UnixConnection
-from tests.service.running import AURORA, OWNER, Running
+from tests.api import UnixConnection
+from tests.people import AURORA, OWNER
+from tests.service.running import Running
 
 PACE = "FROST_PLATFORM_PROVISIONING_PACE"
 
@@ -21,12 +22,9 @@ class Live(Running):
         # The operations of the demo world are older than what a platform keeps.
         super().__init__(database_url, **{PACE: str(pace), "FROST_PLATFORM_OPERATION_RETENTION_DAYS": "0"})
 
-    def call(self, method: str, path: str, token: str, body: Any = None) -> Answer:
-        return self.ask(method, path, headers={"Authorization": f"Bearer {token}"}, body=body)
-
     def read(self, path: str, token: str | None = None) -> Any:
         """The JSON of a read that must succeed; as staff without a token."""
-        answer = self.get(path) if token is None else self.call("GET", path, token)
+        answer = self.request("GET", path, token=token)
         assert answer.status == 200, answer
         return answer.json()
 
@@ -35,7 +33,9 @@ class Live(Running):
         return self.sign_in(OWNER)
 
     def create_tenant(self, token: str, name: str) -> dict[str, Any]:
-        answer = self.call("POST", f"/api/v1/organizations/{AURORA}/tenants", token, {"displayName": name})
+        answer = self.request(
+            "POST", f"/api/v1/organizations/{AURORA}/tenants", token=token, body={"displayName": name}
+        )
         assert answer.status == 201, answer
         return dict(answer.json())
 

@@ -32,7 +32,7 @@ from service.db.tables import (
     tenant_roles,
     tenants,
 )
-from tests.homes import UnixConnection
+from tests.api import UnixConnection
 
 PATIENCE_SECONDS = 600
 """After this time a request without an answer ends its client. It may meet many kills."""

@@ -1,6 +1,5 @@
 """A tenant that is to be provisioned, and how to see how far that is."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -94,13 +93,6 @@ def planned_on(database: Database, *, faults: dict[str, int] | None = None) -> P
                 update(operations).where(operations.c.run_id == run_id).values(snapshot={"faults": faults})
             )
     return Planned(database, tenant_id, organization_id, run_id)
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def completed(planned: Planned) -> Callable[[], bool]:

@@ -11,9 +11,10 @@ from sqlalchemy import Connection, delete, insert
 from service.db.engine import Database
 from service.db.tables import organization_quotas, quota_requests, resources, tenant_quotas
 from service.quotas import limits
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import AURORA, OWNER, WEB_SHOP
 from tests.service import factories
-from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 REVIEWS = "/api/v1/platform/quota-requests"
 

@@ -9,46 +9,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlencode
 
 from service.seed.loader import KEY_FILE
 from tests import forking
-from tests.homes import Answer, UnixConnection, exchange
+from tests.api import Answer, Api, device_sign_in, world_key
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files
 from tests.service import demo_world
 
 START_SECONDS = 60
 STOP_SECONDS = 60
-DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 # Readable to their owner only: what the demo world's keys are.
 SECRET_FILES = (KEY_FILE,)
 
-OWNER = "owner@aurora.example"
-ADMIN = "admin@aurora.example"
-MEMBER = "member@aurora.example"
-VIEWER = "viewer@aurora.example"
-REGIONAL = "regional@aurora.example"
-BOREALIS_OWNER = "owner@borealis.example"
-OUTSIDER = "outsider@example.com"
-PEOPLE = (OWNER, ADMIN, MEMBER, VIEWER, REGIONAL, BOREALIS_OWNER, OUTSIDER)
 
-AURORA = "21b19d01-a6e8-4950-818c-144893bd4e01"
-BOREALIS = "3d0c4583-34e8-4bb0-a579-21b74ac1180d"
-WEB_SHOP = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
-DATA_LAKE = "c169179d-57e5-43c5-bb9c-7dd71336348d"
-STAGING = "c7125052-00f6-4680-9e94-e3a87bf1b117"
-SANDBOX = "41b0ad7f-6e0c-4f17-b5cb-7ebdd582fa8c"
-NEWSROOM = "eae729b9-26d8-4a2b-bf67-4649d1ea4d7d"
-BOREALIS_STAGING = "88fa06a2-8420-4a2f-8270-43f8fe633181"
-NOBODY = "00000000-0000-4000-8000-000000000000"
-
-
-class Running:
+class Running(Api):
     """A platform process with a folder of its own; running while the context is open."""
 
     forked = True
@@ -144,31 +123,13 @@ class Running:
 
     # Requests
 
-    def request(
-        self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> Answer:
-        """One request on a connection of its own."""
-        return exchange(UnixConnection(self.socket), method, path, headers or {}, content)
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        as_: str | None = None,
-        key: str | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """A request as a person (by e-mail) or with one of the world's keys (by name), with a JSON body."""
-        sent = {"Accept": "application/json", **(headers or {})}
+    def ask(self, method: str, path: str, *, as_: str | None = None, key: str | None = None, **options: Any) -> Answer:
+        """Send a request as a person (by e-mail) or with one of the world's keys (by name)."""
         if as_ is not None:
-            sent["Authorization"] = f"Bearer {self.token(as_)}"
+            options["token"] = self.token(as_)
         if key is not None:
-            sent["X-API-Key"] = self.key(key)
-        if body is None:
-            return self.request(method, path, sent)
-        return self.request(method, path, {"Content-Type": "application/json", **sent}, json.dumps(body).encode())
+            options["key"] = self.key(key)
+        return self.request(method, path, **options)
 
     def get(self, path: str, **options: Any) -> Answer:
         return self.ask("GET", path, **options)
@@ -184,7 +145,7 @@ class Running:
             cursor = page["nextCursor"]
 
     def raw(self, request: bytes, seconds: float = 5) -> bytes:
-        """Bytes as they are, and what comes back until the other end closes or nothing more is said."""
+        """Send bytes as they are; return the response, up to its end or a pause."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(seconds)
             connection.connect(str(self.socket))
@@ -209,27 +170,21 @@ class Running:
 
     def start_session(self, email: str) -> Any:
         """The tokens of a new session, from the real device flow."""
-        started = self.form("/issuer/device_authorization", client_id="frost-cli")
-        self.form("/issuer/device/approve", user_code=started["user_code"], email=email)
-        return self.form(
-            "/issuer/token", grant_type=DEVICE_GRANT, device_code=started["device_code"], client_id="frost-cli"
-        )
+        return device_sign_in(self.form, email)
 
     def form(self, path: str, **fields: str) -> Any:
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = self.request("POST", path, headers, urlencode(fields).encode())
+        answer = self.post_form(path, **fields)
         assert answer.status == 200, answer
         self.seen |= {*formless_in(fields), *formless_in(answer.json())}
         return answer.json()
 
     def key(self, name: str) -> str:
         """The secret of one of the world's API keys."""
-        secret: str = json.loads((self.folder / "world-keys.json").read_text())[name]["secret"]
-        return secret
+        return world_key(self.folder, name)
 
 
 class Executed(Running):
-    """The same with nothing loaded before, as whoever starts it has it."""
+    """A platform whose process starts without loaded modules, as that of a user."""
 
     forked = False
 

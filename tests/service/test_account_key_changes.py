@@ -12,12 +12,13 @@ from service.catalogue.operations import scopes as every_scope
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
-from tests.service.planned import until
 from tests.service.queries import fetch
-from tests.service.running import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 
 def require_not_found(answer: Answer) -> None:

@@ -22,17 +22,17 @@ from service.db.tables import api_keys, device_codes
 from service.errors import ApiError
 from service.oidc_issuer.queries import consume_device_code
 from service.principal import Principal
+from tests.people import WEB_SHOP
 from tests.service import factories
-from tests.service.held import MEANWHILE_SECONDS
+from tests.service.held import ARRIVAL_SECONDS
 from tests.service.queries import fetch, fetch_scalars
-from tests.service.running import WEB_SHOP
 
 NOW = factories.AT
 
 
 @contextmanager
-def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Future[None]]]]:
-    """An open transaction, and what begins another one that ends after it."""
+def overlapping(database: Database) -> Iterator[tuple[Connection, Callable[..., Future[None]]]]:
+    """Open a transaction, and return a function that begins another one, which ends after it."""
     with ThreadPoolExecutor(1) as thread, database.write() as connection:
 
         def begin(work: Callable[[Connection], object]) -> Future[None]:
@@ -43,7 +43,7 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
             return thread.submit(run)
 
         yield connection, begin
-        time.sleep(MEANWHILE_SECONDS)
+        time.sleep(ARRIVAL_SECONDS)
 
 
 def delete(connection: Connection) -> None:
@@ -70,7 +70,7 @@ def add_key(connection: Connection, key_id: str = "k") -> str:
 
 @pytest.mark.usefixtures("person")
 def test_a_deletion_waits_for_the_creation_of_a_key_and_revokes_it(database: Database) -> None:
-    with meanwhile(database) as (connection, begin):
+    with overlapping(database) as (connection, begin):
         lock_domains(connection, ["u"])
         add_key(connection)
         done = begin(delete)
@@ -83,7 +83,7 @@ def test_two_keys_get_different_prefixes(database: Database, monkeypatch: pytest
     taken, free = secret_format.mint(), secret_format.mint()
     minted = iter([taken, taken, taken, free])
     monkeypatch.setattr(secret_format, "mint", lambda: next(minted))
-    with meanwhile(database) as (connection, begin):
+    with overlapping(database) as (connection, begin):
         assert add_key(connection, "first") == taken
         done = begin(lambda other: add_key(other, "second"))
     done.result()
@@ -128,8 +128,8 @@ def collect(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("first", [collect, start_outside], ids=["device code", "outside issuer"])
-def test_a_session_that_starts_meanwhile_ends_too(database: Database, first: Callable[[Connection], None]) -> None:
-    with meanwhile(database) as (connection, begin):
+def test_a_session_that_starts_during_it_ends_too(database: Database, first: Callable[[Connection], None]) -> None:
+    with overlapping(database) as (connection, begin):
         first(connection)
         done = begin(end_all)
     done.result()
@@ -138,7 +138,7 @@ def test_a_session_that_starts_meanwhile_ends_too(database: Database, first: Cal
 
 @pytest.mark.usefixtures("person")
 def test_no_outside_session_starts_while_all_are_ended(database: Database) -> None:
-    with meanwhile(database) as (connection, begin):
+    with overlapping(database) as (connection, begin):
         end_all(connection)
         done = begin(start_outside)
     with pytest.raises(ApiError):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from sqlalchemy import delete, select, update
@@ -11,12 +10,13 @@ from sqlalchemy import delete, select, update
 from client.models.analysis import ErrorDetails
 from service.db.engine import Database
 from service.db.tables import audit_log, memberships, users
-from tests.homes import Answer
+from tests.api import DEVICE_GRANT, Answer
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.queries import execute, fetch
-from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, DEVICE_GRANT, MEMBER, OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 END_ALL = "/api/v1/sessions/revoke-all"
@@ -30,7 +30,7 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Runn
 
 
 def with_token(platform: Running, token: str, method: str = "GET", path: str = "/api/v1/me") -> Answer:
-    return platform.ask(method, path, headers={"Authorization": f"Bearer {token}"})
+    return platform.request(method, path, token=token)
 
 
 def restore(platform: Running, email: str) -> Answer:
@@ -55,9 +55,7 @@ def test_sessions_are_listed_and_end_at_once_and_keys_go_on(platform: Running, p
         return str(started["device_code"])
 
     def post(grant: str, **fields: str) -> Answer:
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        content = urlencode({"grant_type": grant, "client_id": "frost-cli"} | fields).encode()
-        return platform.request("POST", "/issuer/token", headers, content)
+        return platform.post_form("/issuer/token", grant_type=grant, client_id="frost-cli", **fields)
 
     listed = platform.get("/api/v1/sessions", as_=OWNER).json()["sessions"]
     devices = {one["device"] for one in listed}

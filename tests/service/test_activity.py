@@ -9,12 +9,13 @@ from sqlalchemy import delete, func, insert, select
 from service.activity.queries import Target, target_of
 from service.db.engine import Database
 from service.db.tables import audit_log
-from tests.homes import Answer
-from tests.service import running as seed
+from tests import people as seed
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, DATA_LAKE, MEMBER, NOBODY, OWNER, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code
 from tests.service.audited import trace
 from tests.service.queries import execute, fetch, fetch_scalars
-from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, DATA_LAKE, MEMBER, NOBODY, OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 OF_WEB_SHOP = f"/api/v1/tenants/{WEB_SHOP}/activity"
 OF_AURORA = f"/api/v1/organizations/{AURORA}/activity"

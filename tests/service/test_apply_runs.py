@@ -1,8 +1,7 @@
 """Applies over HTTP: started, one at a time, previewed, listed, undone, followed."""
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,14 +9,15 @@ from sqlalchemy import select, update
 
 from service.db.engine import Database
 from service.db.tables import audit_log, resources, tenants
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.live import EventReader
-from tests.service.planned import until
 from tests.service.queries import execute, fetch
-from tests.service.running import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import at_once, until
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -120,14 +120,7 @@ def test_a_second_start_is_refused_with_the_ids_of_the_first(platform: Running) 
 @pytest.mark.slow
 def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> None:
     put(platform, {"env": "prod", "many": "x"})
-    together = threading.Barrier(20)
-
-    def start(_: int) -> Answer:
-        together.wait()
-        return ask(platform, "apply")
-
-    with ThreadPoolExecutor(20) as threads:
-        answers = list(threads.map(start, range(20)))
+    answers = at_once([partial(ask, platform, "apply")] * 20)
     assert sorted(answer.status for answer in answers) == [202] + [409] * 19
     [run_id] = {(answer.json().get("error") or answer.json())["runId"] for answer in answers}
     assert ended(platform, run_id)["status"] == "completed"

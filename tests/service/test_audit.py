@@ -7,10 +7,11 @@ from sqlalchemy import select
 
 from service.db.engine import Database
 from service.db.tables import audit_log, operations, tenants
+from tests.people import AURORA, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, STAGING, WEB_SHOP
 from tests.service.access import KEYS, code
 from tests.service.audited import full_log, trace
 from tests.service.queries import fetch
-from tests.service.running import AURORA, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 X = {"displayName": "x"}

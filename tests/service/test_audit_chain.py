@@ -220,13 +220,12 @@ def test_unchained_entries_are_accepted_for_a_day_after_a_rolling_upgrade(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_postgresql_accepts_unchained_entries_after_an_upgrade(
-    kind: str, new_database_url: NewDatabaseUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, new_database_url: NewDatabaseUrl, tmp_path: Path
 ) -> None:
     url = new_database_url(kind, False)
-    with monkeypatch.context() as older, closing(Database(url)) as database:
-        older.setattr(migrate, "HEAD", "0006")
+    with closing(Database(url)) as database:
         # An upgrade returns the revision before it.
-        assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, "0006"]
+        assert [migrate.upgrade(database, "0006") for _ in range(2)] == [None, "0006"]
     arguments = ["--data-dir", str(tmp_path), "--database", url, "--world", "empty"]
     with closing(open_platform(from_arguments(arguments, {})).database) as database:
         [until] = fetch_scalars(database, select(audit_head.c.unchained_until))
@@ -234,14 +233,10 @@ def test_only_postgresql_accepts_unchained_entries_after_an_upgrade(
 
 
 @pytest.fixture(params=KINDS)
-def older(
-    request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Database]:
+def older(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) -> Iterator[Database]:
     """A database of revision 0014 with a chain of five entries."""
     with closing(Database(new_database_url(request.param, False))) as database:
-        with monkeypatch.context() as before:
-            before.setattr(migrate, "HEAD", "0014")
-            migrate.upgrade(database)
+        migrate.upgrade(database, "0014")
         head = {"entries": 0, "hash": GENESIS_HASH, "began_at": NOW, "unchained_until": None}
         with database.write() as connection:
             connection.execute(insert(audit_head).values(id=1, **head, seal=head_mac(KEY, head)))

@@ -19,8 +19,8 @@ from service.db.dialect import Busy
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log
 from tests.service.audited import KEY, NOW, SECRET, append_as_before, audited, record, seal, verdict, write_entry
-from tests.service.planned import until
 from tests.service.queries import execute, fetch, fetch_scalars
+from tests.waiting import until
 
 NEVER = 3_600.0
 

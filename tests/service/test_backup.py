@@ -27,9 +27,10 @@ from service.operator.backup import create_backup
 from service.operator.backup_archive import InvalidBackup
 from service.operator.restore import READY, STAGED, finish_interrupted_restore, restore_backup
 from service.settings import Settings, from_arguments
-from tests.service.planned import until
+from tests.people import AURORA, OWNER, STAGING
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import AURORA, OWNER, STAGING, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 RENAME = f"/api/v1/tenants/{STAGING}"
 

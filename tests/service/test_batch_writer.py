@@ -18,9 +18,9 @@ from service.principal import Principal
 from tests.service import factories
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
-from tests.service.planned import until
 from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.running import Running
+from tests.waiting import until
 
 
 class Source:

@@ -14,13 +14,14 @@ from service.authn import sessions as stored_sessions
 from service.db import tables
 from service.db.engine import Database
 from service.db.revisions import lock_domains
+from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.held import SECONDS, SIGNED_OUT, InThisProcess, bearer
-from tests.service.planned import until
 from tests.service.queries import execute, fetch
-from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 users, sessions, memberships = tables.users, tables.sessions, tables.memberships
 INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"

@@ -17,7 +17,7 @@ from service.db.group_commit import GroupCommit
 from service.db.prepared import PreparedStatements
 from service.db.tables import platform_state
 from tests.service.audited import audited
-from tests.service.planned import until
+from tests.waiting import until
 
 TIMEOUT_SECONDS = 60
 CALLER: ContextVar[str] = ContextVar("caller", default="")

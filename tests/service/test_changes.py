@@ -13,12 +13,12 @@ import pytest
 
 from service.app import AREAS
 from service.authz.route_policies import ROUTE_POLICIES
+from tests.people import AURORA, OWNER, WEB_SHOP
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster
 from tests.service.conftest import DemoUrl
 from tests.service.held import SIGNED_OUT, InThisProcess, bearer
-from tests.service.running import AURORA, OWNER, WEB_SHOP
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 INSTANCES = f"{TENANT}/resources/instance"

@@ -18,12 +18,13 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import queries
 from service.workloads import cluster_issuers, token_exchange
+from tests.people import OWNER, WEB_SHOP
 from tests.service import factories
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
 from tests.service.inside import Inside
 from tests.service.queries import fetch
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 P256 = ECKey.generate_key("P-256")
 RSA_2048 = RSAKey.generate_key(2048)

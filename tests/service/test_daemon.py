@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from service.settings import from_arguments
-from tests.homes import Answer
+from tests.api import Answer, exchange
+from tests.people import OWNER
 from tests.service.access import code
-from tests.service.planned import until
-from tests.service.running import OWNER, Executed, exchange, tcp_address
+from tests.service.running import Executed, tcp_address
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -22,9 +22,9 @@ from service.db.tables import Document, platform_state, users
 from tests.service import factories
 from tests.service.access import code
 from tests.service.live import Live
-from tests.service.planned import until
 from tests.service.postgres import Cluster
 from tests.service.queries import execute, fetch, fetch_scalars
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -179,12 +179,12 @@ def test_replicas_report_an_unreachable_database_and_recover(server: Cluster) ->
         assert (answer.status, answer.json()["status"]) == (503, "degraded")
         assert answer.json()["checks"]["database"] == "unreachable"
         assert replica.get("/healthz").status == 200
-        refused = replica.call("GET", "/api/v1/tenants", token)
+        refused = replica.request("GET", "/api/v1/tenants", token=token)
         assert code(refused) == (503, "SERVICE_UNAVAILABLE")
         assert refused.headers["retry-after"] == "1"
         server.start()
         until(lambda: replica.get("/readyz").status == 200, 30)
-        assert replica.call("GET", "/api/v1/tenants", token).status == 200
+        assert replica.request("GET", "/api/v1/tenants", token=token).status == 200
         until(lambda: replica.read(path, token)["status"] == "completed", 60)
         assert replica.read(f"/api/v1/tenants/{tenant['id']}", token)["status"] == "active"
         assert process is replica.process is not None

@@ -8,11 +8,12 @@ from sqlalchemy import select
 from service.authzen.request_bodies import MAX_EVALUATIONS
 from service.db import tables
 from service.db.engine import Database
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key, create
 from tests.service.queries import fetch, fetch_scalars
-from tests.service.running import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 EVALUATION = "/access/v1/evaluation"
 EVALUATIONS = "/access/v1/evaluations"

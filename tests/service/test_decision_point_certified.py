@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.homes import Answer
+from tests.api import Answer
 from tests.service.conftest import KINDS
 from tests.service.running import Running
 

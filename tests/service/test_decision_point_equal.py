@@ -29,11 +29,11 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import live_credentials
 from service.resources import interactive, queries, routes
+from tests.people import NOBODY, OUTSIDER, OWNER, PEOPLE, WEB_SHOP
 from tests.service.access import allow, deny, document_text
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch, fetch_scalars
-from tests.service.running import NOBODY, OUTSIDER, OWNER, PEOPLE, WEB_SHOP
 
 ASKING = "tenant-reader"
 SEEDS = range(4)

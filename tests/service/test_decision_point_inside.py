@@ -11,14 +11,14 @@ from sqlalchemy.exc import OperationalError
 from service.api import middleware
 from service.authz.decisions import PolicyEngineCache
 from service.authz.grant_caches import SubjectCache
-from service.authzen import routes as authzen_routes
 from service.authzen.evaluation import EvaluationContext
+from service.context import SearchLimits
 from service.db import tables
 from service.principals.grants import AppliedPolicy, PrincipalGrants
+from tests.people import VIEWER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.counted import Demo
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import VIEWER, WEB_SHOP
 
 MISSING = "9f1c2d3e-4b5a-4c6d-8e7f-a1b2c3d4e5f6"
 """An unknown id. One of digits only is read in a thread, like a long number."""
@@ -112,16 +112,16 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
     assert costs == [cached_cost(demo)] * 2
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MAX_CANDIDATES", 1), ("MAX_SECONDS", -1.0)])
+@pytest.mark.parametrize("limits", [SearchLimits(candidates=1), SearchLimits(seconds=-1.0)])
 def test_a_search_that_is_cut_leads_on_to_the_same_results(
-    demo: Demo, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
+    demo: Demo, monkeypatch: pytest.MonkeyPatch, limits: SearchLimits
 ) -> None:
     """A page may be empty while there is more, because it examines a bounded number for a bounded time."""
     body, path = question({"type": "user"}, "read", demo.instance), "/access/v1/search/subject"
     whole = demo.asked(path, body)["results"]
     none = demo.asked("/access/v1/search/resource", question({"type": "user", "id": VIEWER}, "start", None))
     assert (none["results"], none["page"]["next_token"]) == ([], "")
-    monkeypatch.setattr(authzen_routes, limit, value)
+    monkeypatch.setattr(demo.platform, "search_limits", limits)
     none = demo.asked("/access/v1/search/resource", question({"type": "user", "id": VIEWER}, "start", None))
     assert (none["results"], bool(none["page"]["next_token"])) == ([], True)
     results, token, pages = [], "", 0

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from client.models.validation import problem_of_set
 from service.db.engine import Database
 from service.db.tables import audit_log, default_tag_versions
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.queries import execute, fetch
-from tests.service.running import ADMIN, AURORA, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
+from tests.service.running import Running
 
 # `tests/client/test_tag_rules.py` has all the rules.
 INVALID = [("reserved_prefix", "OS_Type", ""), ("key_charset", "o\u017f_type", ""), ("value_charset", "env", "\u202e")]
@@ -34,8 +36,12 @@ def test_nothing_is_written_of_an_invalid_body_or_one_bad_tag_among_good_ones(pl
     assert put(platform, {"env": "kept"}).status == 200
     before = history(platform)
     for reason, key, value in INVALID:
-        refused = put(platform, {"a-good": "one", "zz": "good", key: value})
+        tags = {"a-good": "one", "zz": "good", key: value}
+        refused = put(platform, tags)
         assert code(refused) == (400, "INVALID_INPUT")
+        problem = problem_of_set(tags)
+        assert problem is not None
+        assert refused.json()["error"]["message"] == problem.message, "as commands and screens say it"
         assert {"member": "tags", "reason": reason, "key": key}.items() <= details(refused).items()
     refused = put(platform, {f"k{number}": "" for number in range(11)})
     assert code(refused) == (400, "INVALID_INPUT")

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.homes import Answer
-from tests.service import running as seed
+from tests import people as seed
+from tests.api import Answer
+from tests.people import AURORA, BOREALIS, DATA_LAKE, NEWSROOM, NOBODY, WEB_SHOP
 from tests.service.access import code
-from tests.service.running import AURORA, BOREALIS, DATA_LAKE, NEWSROOM, NOBODY, WEB_SHOP, Running
+from tests.service.running import Running
 
 OF_AURORA = frozenset({WEB_SHOP, DATA_LAKE, seed.STAGING, seed.SANDBOX})
 OF_BOREALIS = frozenset({NEWSROOM, seed.BOREALIS_STAGING})

@@ -11,11 +11,12 @@ from sqlalchemy import text
 from service.api.middleware import MAX_BODY_BYTES
 from service.db.engine import Database
 from service.http_server.protocol import MAX_HEADER_BYTES
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import AURORA, OUTSIDER, OWNER, WEB_SHOP
 from tests.service.access import code as code_of
-from tests.service.planned import until
 from tests.service.queries import execute
-from tests.service.running import AURORA, OUTSIDER, OWNER, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 JSON = {"Content-Type": "application/json"}

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -18,14 +17,15 @@ from service.jobs import event_stream, routes
 from service.jobs.event_stream import RESYNC, EventHub, Stream
 from service.jobs.queries import MAX_ENTRIES
 from service.principal import Principal
-from tests.homes import Answer
-from tests.service import factories, running
+from tests.api import Answer
+from tests.people import ADMIN, BOREALIS_OWNER, DATA_LAKE, MEMBER, NEWSROOM, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
+from tests.service import factories
 from tests.service.access import allow, code, details, document
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
-from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
+from tests.service.planned import BEFORE, NOW, Planned, planned_on
 from tests.service.queries import execute
-from tests.service.running import ADMIN, BOREALIS_OWNER, DATA_LAKE, MEMBER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
+from tests.waiting import until
 
 KEEPALIVE = ": keepalive\n\n"
 AT_ONCE = 10.0
@@ -36,13 +36,6 @@ AT_ONCE = 10.0
 def platform(database_url: str) -> Iterator[Live]:
     with Live(database_url) as platform:
         yield platform
-
-
-@pytest.fixture
-def platform_database(platform: Live) -> Iterator[Database]:
-    """The database of the platform, seen from outside its process."""
-    with closing(Database(platform.database_url)) as opened:
-        yield opened
 
 
 def listen(platform: Live, tenant: str, token: str = "", key: str = "") -> EventReader:
@@ -83,13 +76,13 @@ def test_a_change_is_signalled_to_its_tenant_and_to_no_other(platform: Live) -> 
         assert kind == "tenant.updated" or len(events) == 1
         return name, signal["resourceType"], signal["resourceId"], signal["status"]
 
-    assert platform.call("PATCH", lake, token, {"displayName": "Data Ocean"}).status == 200
+    assert platform.request("PATCH", lake, token=token, body={"displayName": "Data Ocean"}).status == 200
     assert next_signal("tenant.updated") == ("resource", "tenant", DATA_LAKE, "active")
     policy = {"name": "signalled", "document": document(allow("compute:*:read"))}
-    assert platform.call("POST", f"{lake}/iam/policies", token, {**policy, "document": {}}).status == 400
-    assert platform.call("POST", f"{lake}/iam/policies", token, policy).status == 201
+    assert platform.request("POST", f"{lake}/iam/policies", token=token, body={**policy, "document": {}}).status == 400
+    assert platform.request("POST", f"{lake}/iam/policies", token=token, body=policy).status == 201
     assert next_signal("policy.updated") == ("resource", "policy", "", "")
-    assert platform.call("POST", f"{lake}/iam/groups", token, {"name": "signalled"}).status == 201
+    assert platform.request("POST", f"{lake}/iam/groups", token=token, body={"name": "signalled"}).status == 201
     assert next_signal("group.updated") == ("resource", "group", "", "")
     assert other.events.empty()
     own.close()
@@ -113,7 +106,7 @@ def test_a_revocation_ends_streams_and_no_others(platform: Live, platform_databa
 
     # Ended by this process, by its operator and by another process.
     revocations: list[tuple[Callable[[], str], Revoke]] = [
-        (platform.owner, lambda token: platform.call("POST", "/api/v1/sessions/current/end", token)),
+        (platform.owner, lambda token: platform.request("POST", "/api/v1/sessions/current/end", token=token)),
         (workload, lambda _: platform.ask("DELETE", cluster.path, as_=OWNER)),
         (workload, [update(tables.workload_tokens).values(expires_at=datetime.now(UTC))]),
         (workload, OF_WORKLOAD),
@@ -160,17 +153,17 @@ def test_closed_streams_no_longer_count_towards_the_limits(platform: Live) -> No
         for _ in range(event_stream.MAX_STREAMS // len(people))
     ]
     assert (len(readers), {reader.answer.status for reader in readers}) == (event_stream.MAX_STREAMS, {200})
-    refused = platform.call("GET", f"/api/v1/tenants/{DATA_LAKE}/events", platform.owner())
+    refused = platform.request("GET", f"/api/v1/tenants/{DATA_LAKE}/events", token=platform.owner())
     limited = details(refused)
     assert (*code(refused), limited["limit"]) == (429, "rate_limited", event_stream.MAX_PER_PRINCIPAL)
     assert refused.headers["retry-after"] == str(limited["retryAfterSeconds"])
     token = platform.sign_in(BOREALIS_OWNER)
-    displacing = EventReader(platform, running.NEWSROOM, token)
+    displacing = EventReader(platform, NEWSROOM, token)
     assert displacing.answer.status == 200
     assert platform.read("/healthz")
     for reader in (displacing, *readers):
         reader.close()
-    until(lambda: EventReader(platform, running.NEWSROOM, token).answer.status == 200)
+    until(lambda: EventReader(platform, NEWSROOM, token).answer.status == 200)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -183,7 +176,7 @@ def test_a_new_stream_ends_one_of_the_person_with_the_most(database_url: str) ->
         others = [listen(platform, WEB_SHOP, token) for token in (member, viewer)]
         assert [reader.next() for reader in readers[:2]] == [None, None], "the oldest streams end"
         for token in (owner, admin):
-            refused = platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/events", token)
+            refused = platform.request("GET", f"/api/v1/tenants/{WEB_SHOP}/events", token=token)
             assert code(refused) == (503, "SERVICE_UNAVAILABLE")
             assert 10 <= int(refused.headers["retry-after"]) <= 20
         assert 'frost_refused_total{limit="event_streams"} 2.0' in platform.get("/metrics").body.decode()
@@ -265,11 +258,11 @@ async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time_or_its_sessio
 
 @pytest.mark.slow
 async def test_an_operation_that_ends_between_two_polls_is_signalled(
-    planned: Planned, opened: Callable[[], Stream], monkeypatch: pytest.MonkeyPatch
+    planned: Planned,
 ) -> None:
-    for pause in ("POLL_SECONDS", "BUSY_POLL_SECONDS"):  # long enough for a busy machine
-        monkeypatch.setattr(event_stream, pause, 3.0)
-    stream = opened()
+    # Long enough for a busy machine.
+    hub = EventHub(planned.database, FixedClock(NOW), poll_seconds=3.0, busy_poll_seconds=3.0)
+    stream = hub.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(5) == RESYNC
     await planned.provisioning.run(planned.run_id)
     assert await next_types(stream) == ["operation.completed", "tenant.updated"]

@@ -23,7 +23,7 @@ from service.db.prepared import PreparedStatements
 from service.db.tables import audit_log, memberships, platform_state
 from service.principal import PLATFORM
 from tests.service.audited import SECRET, audited
-from tests.service.planned import until
+from tests.waiting import until
 
 Body = Callable[[Connection], None]
 TIMEOUT_SECONDS = 60

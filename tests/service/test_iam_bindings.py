@@ -9,10 +9,10 @@ import pytest
 
 from service.db import tables
 from service.iam import author_check
+from tests.people import REGIONAL, STAGING, VIEWER, WEB_SHOP
 from tests.service import factories
 from tests.service.access import READ, STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
-from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP
 
 BINDINGS = "/workload-identity/bindings"
 

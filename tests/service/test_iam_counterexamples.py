@@ -12,8 +12,8 @@ from client.policy.engine import granted_rules
 from service.catalogue.operations import operations
 from service.catalogue.resource_types import REGIONS
 from service.iam import representations
+from tests.people import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, document_text
-from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP
 
 NAMES = tuple(operation.name for operation in operations())
 CATALOGUE = Catalogue(NAMES)

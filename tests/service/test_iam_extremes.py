@@ -24,9 +24,10 @@ from service.iam.author_check import Author
 from service.iam.policy_documents import Draft
 from service.principals import grants as principals_grants
 from service.principals.grants import PrincipalGrants
+from tests.people import OWNER, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, READ, STOREFRONT, Iam, allow, code, deny, details, document, document_text
 from tests.service.queries import execute
-from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 
 def store(database: Database, policy: str, text: str) -> None:

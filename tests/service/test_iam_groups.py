@@ -7,8 +7,8 @@ from sqlalchemy import insert, select
 
 from service.db.engine import Database
 from service.db.tables import group_members
+from tests.people import DATA_LAKE, NOBODY, STAGING, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, details
-from tests.service.running import DATA_LAKE, NOBODY, STAGING, WEB_SHOP
 
 NOT_FOUND = (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
 

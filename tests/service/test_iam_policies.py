@@ -9,10 +9,10 @@ from sqlalchemy import select
 
 from service.db import tables
 from service.db.engine import Database
+from tests.people import ADMIN, MEMBER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, Iam, allow, code, deny, details, document, document_text, trial
 from tests.service.account import Key
 from tests.service.queries import execute, fetch
-from tests.service.running import ADMIN, MEMBER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 READING = allow(READ)

@@ -9,10 +9,11 @@ import pytest
 from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, READ, Iam, allow, code, deny, details, document_text, trial
 from tests.service.queries import execute
-from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 
 def test_a_trial_names_the_deciding_rule_or_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:

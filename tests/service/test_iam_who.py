@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 from client.models.iam import Access, AllowedPrincipals
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, MEMBER, NEWSROOM, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, Iam, allow, code, deny, details, document, document_text
-from tests.service.running import ADMIN, MEMBER, NEWSROOM, OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 OFFICE = {"frn:sourceIp": ["192.0.2.0/24"]}
 

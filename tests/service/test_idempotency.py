@@ -14,10 +14,11 @@ from service.api.changes import IDEMPOTENCY_KEY_LIFETIME, claim_idempotency_key
 from service.db import dialect
 from service.db.engine import Database
 from service.db.tables import idempotency_keys, resources
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, code, details, document
 from tests.service.queries import execute, fetch_scalars
-from tests.service.running import ADMIN, AURORA, OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EXPIRED = timedelta(days=2)

@@ -6,7 +6,9 @@ import json
 import pytest
 from joserfc import jwt
 
-from tests.service.issuing import GONE, MEMBER, OWNER, REDIRECT, SCOPE, Issuing, at_once, claims_of
+from tests.people import MEMBER, OWNER
+from tests.service.issuing import GONE, REDIRECT, SCOPE, Issuing, claims_of
+from tests.waiting import at_once
 
 VERIFIER = "v" * 43
 
@@ -107,7 +109,7 @@ def test_a_code_lives_for_a_minute_and_a_replayed_one_ends_the_session_it_starte
 
 def test_a_code_exchanged_many_times_at_once_ends_its_one_session(issuing: Issuing) -> None:
     code, verifier = issuing.code()
-    replies = at_once(8, lambda _: issuing.exchange(code, verifier))
+    replies = at_once([lambda: issuing.exchange(code, verifier)] * 8)
     assert sorted(reply.status for reply in replies) == [200] + [400] * 7
     (won,) = [reply.body for reply in replies if reply.status == 200]
     assert not issuing.accepted(won["access_token"])

@@ -6,8 +6,10 @@ from sqlalchemy import select
 
 from service.db.tables import device_codes, refresh_tokens
 from service.oidc_issuer import queries
-from tests.service.issuing import GONE, MEMBER, OWNER, Issuing, Reply, at_once
+from tests.people import MEMBER, OWNER
+from tests.service.issuing import GONE, Issuing, Reply
 from tests.service.queries import fetch
+from tests.waiting import at_once
 
 
 def test_an_approved_device_code_gives_a_session_of_the_first_person_once(issuing: Issuing) -> None:
@@ -99,7 +101,7 @@ def test_no_code_is_stored_as_it_is_and_the_device_name_is_cut_and_cleaned(issui
 def test_of_many_polls_at_once_one_gets_the_tokens(issuing: Issuing) -> None:
     started = issuing.start_device()
     issuing.approve(started["user_code"])
-    replies: list[Reply] = at_once(8, lambda _: issuing.poll(started["device_code"]))
+    replies: list[Reply] = at_once([lambda: issuing.poll(started["device_code"])] * 8)
     assert sorted(reply.status for reply in replies) == [200] + [400] * 7
     assert len(issuing.audited("session.start")) == 1
 

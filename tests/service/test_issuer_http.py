@@ -1,23 +1,19 @@
 """The issuer and the session checks as the real process answers them."""
 
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from tests.homes import Answer
-from tests.service.running import DEVICE_GRANT, OWNER, Running
-
-FORM = "application/x-www-form-urlencoded"
-
-
-def post(running: Running, path: str, **fields: str) -> Answer:
-    return running.request("POST", path, {"Content-Type": FORM}, urlencode(fields).encode())
+from tests.api import DEVICE_GRANT, Answer
+from tests.people import OWNER
+from tests.service.running import Running
 
 
 def me(running: Running, token: str) -> Answer:
-    return running.request("GET", "/api/v1/me", {"Authorization": f"Bearer {token}"})
+    return running.request("GET", "/api/v1/me", token=token)
 
 
 def refresh(running: Running, token: str) -> Answer:
-    return post(running, "/issuer/token", client_id="frost-cli", grant_type="refresh_token", refresh_token=token)
+    fields = {"client_id": "frost-cli", "grant_type": "refresh_token", "refresh_token": token}
+    return running.post_form("/issuer/token", **fields)
 
 
 def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
@@ -30,7 +26,7 @@ def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
     (key,) = demo.get("/issuer/jwks").json()["keys"]
     assert (key["alg"], "d" in key) == ("ES256", False)
     for name in ("token_endpoint", "device_authorization_endpoint", "revocation_endpoint"):
-        answer = post(demo, urlsplit(document[name]).path)
+        answer = demo.post_form(urlsplit(document[name]).path)
         assert (answer.status, answer.headers["cache-control"]) == (400, "no-store")
         assert set(answer.json()) <= {"error", "error_description"}
     assert demo.get(urlsplit(document["authorization_endpoint"]).path).json()["error"] == "unsupported_response_type"
@@ -54,7 +50,7 @@ def test_with_an_outside_issuer_there_is_no_local_one() -> None:
         assert running.get("/api/v1/auth/cli-config").json()["issuer"] == "https://idp.example/realm"
         for path in ("/issuer/jwks", "/issuer/.well-known/openid-configuration"):
             assert running.get(path).json()["error"]["code"] == "NOT_FOUND"
-        assert post(running, "/issuer/device_authorization", client_id="frost-cli").status == 404
+        assert running.post_form("/issuer/device_authorization", client_id="frost-cli").status == 404
 
 
 def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:

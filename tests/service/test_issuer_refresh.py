@@ -2,6 +2,7 @@
 
 import tempfile
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from sqlalchemy import select
 from service.authn.sessions import LIFETIME
 from service.db.engine import Database
 from service.db.tables import refresh_tokens
+from tests.people import MEMBER
 from tests.service.audited import audited
-from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, Reply, at_once, claims_of
+from tests.service.issuing import NOW, SCOPE, Issuing, Reply, claims_of
+from tests.waiting import at_once
 
 
 def test_a_refresh_gives_a_new_pair_for_the_same_session_and_never_a_wider_scope(issuing: Issuing) -> None:
@@ -62,7 +65,7 @@ def test_of_many_uses_at_once_in_several_processes_one_succeeds(issuing: Issuing
     try:
         for round_number in range(1, 6):
             token = issuing.sign_in()["refresh_token"]
-            replies = at_once(12, lambda number, token=token: replicas[number % 4].refresh(token))  # type: ignore[misc]
+            replies = at_once([partial(replicas[number % 4].refresh, token) for number in range(12)])
             assert sorted(reply.status for reply in replies) == [200] + [400] * 11
             assert {reply.error for reply in replies if reply.status == 400} == {"invalid_grant"}
             (won,) = [reply.body for reply in replies if reply.status == 200]

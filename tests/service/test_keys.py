@@ -17,11 +17,13 @@ from service.authn import secret_format
 from service.db.engine import Database
 from service.db.tables import api_keys, users
 from service.errors import ApiError
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import AURORA, BOREALIS, DATA_LAKE, MEMBER, OWNER, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.inside import Inside
-from tests.service.running import AURORA, BOREALIS, DATA_LAKE, MEMBER, OWNER, WEB_SHOP, Running
+from tests.service.queries import execute
+from tests.service.running import Running
 
 ME = "/api/v1/me"
 BASE62 = string.digits + string.ascii_letters
@@ -72,7 +74,7 @@ def test_a_request_has_exactly_one_well_formed_credential() -> None:
 
 
 def with_key(platform: Running, secret: str, path: str = ME) -> Answer:
-    return platform.request("GET", path, {"X-API-Key": secret})
+    return platform.request("GET", path, key=secret)
 
 
 @contextmanager
@@ -92,8 +94,7 @@ def create_key(database: Database, platform: Running, **values: Any) -> Iterator
     with database.write() as connection:
         factories.add(connection, {api_keys: row})
     yield secret
-    with database.write() as connection:
-        connection.execute(delete(api_keys).where(api_keys.c.id == row["id"]))
+    execute(database, delete(api_keys).where(api_keys.c.id == row["id"]))
 
 
 def test_a_key_is_its_creator_in_its_one_tenant(demo: Running) -> None:

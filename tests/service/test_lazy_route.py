@@ -1,7 +1,6 @@
 """Routes that are analysed on their first use: when, once, in threads, and with the result of FastAPI."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from pydantic import BaseModel
 
 from service.api import protected_route
 from service.api.protected_route import LazyRoute
+from tests.waiting import at_once
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,16 +69,9 @@ def test_a_request_analyses_only_its_own_route(analyses: list[str]) -> None:
 
 
 def test_threads_that_use_a_route_first_analyse_it_once(analyses: list[str]) -> None:
-    route, barrier = lazy(), threading.Barrier(8)
-
-    def use(_: int) -> tuple[object, ...]:
-        barrier.wait()
-        return route.app, route.dependant, route.body_field
-
-    with ThreadPoolExecutor(8) as threads:
-        assert {tuple(map(id, parts)) for parts in threads.map(use, range(8))} == {
-            (id(route.app), id(route.dependant), id(route.body_field))
-        }
+    route = lazy()
+    used = at_once([lambda: (id(route.app), id(route.dependant), id(route.body_field))] * 8)
+    assert set(used) == {(id(route.app), id(route.dependant), id(route.body_field))}
     assert analyses == ["/pets/{pet_id:int}"]
 
 

@@ -3,7 +3,6 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,6 +14,7 @@ from service.authn.request_limits import LeasedLimits, leases_of
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.scaling.replicas import LeaseRows, Simulation, excess
+from tests.service.queries import execute
 
 SECOND = 1_000_000  # in microseconds
 START = 1_900_000_000 * SECOND
@@ -28,10 +28,8 @@ STEPS = st.tuples(
 
 
 @pytest.fixture
-def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
-    opened = Database(new_database_url("postgresql", True))
-    yield opened
-    opened.close()
+def database(pair: tuple[Database, Database]) -> Database:
+    return pair[0]
 
 
 def test_the_statement_grants_the_same_as_the_model(database: Database) -> None:
@@ -182,8 +180,7 @@ def test_a_failed_renewal_keeps_the_unused_requests() -> None:
 def test_rows_with_a_full_allowance_are_removed_once_a_minute(database: Database) -> None:
     now = 0
     limits = LeasedLimits(leases_of(database), lambda: now)
-    with database.write() as connection:
-        connection.execute(rate_limits.insert().values(key_id="full", full_at=1))
+    execute(database, rate_limits.insert().values(key_id="full", full_at=1))
     limits.renew("k", 1)
     assert not limits.drain()
     now = MINUTE

@@ -12,10 +12,11 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from service.http_server.protocol import MAX_TRAILER_BYTES
+from tests.people import AURORA, OWNER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.held import changes_held
-from tests.service.planned import until
-from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed, tcp_address
+from tests.service.running import Running, read_until_closed, tcp_address
+from tests.waiting import until
 
 PROXY = "127.0.0.99"
 PER_ADDRESS = 4

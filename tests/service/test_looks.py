@@ -15,7 +15,7 @@ from service.http_server.protocol import HttpProtocol
 from service.readiness_cache import MAX_AGE_SECONDS, REPEAT_SECONDS, Checks, ReadinessCache
 from service.server import Server
 from tests.service.inside import Inside
-from tests.service.planned import until
+from tests.waiting import until
 
 
 def test_a_result_is_kept_for_a_moment() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -27,9 +27,10 @@ from service.db.prepared import NotPreparedError, PreparedStatement, Reader, pre
 from service.db.revisions import memory_of, read_revisions
 from service.db.statements import add_row, delete_rows, has_row, insert_row, update_row
 from service.db.tables import resources, tenants
+from tests.people import AURORA, WEB_SHOP
 from tests.service.counted import TENANT, Counted
-from tests.service.planned import until
-from tests.service.running import AURORA, WEB_SHOP
+from tests.service.queries import execute
+from tests.waiting import until
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
 PREPARED = prepared(BY_ID)
@@ -41,10 +42,8 @@ on_postgresql = pytest.mark.parametrize("world_url", ["postgresql"], indirect=Tr
 
 
 @pytest.fixture
-def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
-    opened = Counted(tmp_path, world_url)
-    yield opened
-    opened.close()
+def platform(counted: Counted) -> Counted:
+    return counted
 
 
 @pytest.fixture
@@ -115,8 +114,7 @@ def test_a_sqlite_snapshot_does_not_see_a_later_commit(database: Database) -> No
     name, web_shop = prepared(select(tenants.c.display_name).where(tenants.c.id == bindparam("id"))), {"id": WEB_SHOP}
 
     def rename() -> None:
-        with database.write() as connection:
-            connection.execute(update(tenants).where(tenants.c.id == WEB_SHOP).values(display_name="changed"))
+        execute(database, update(tenants).where(tenants.c.id == WEB_SHOP).values(display_name="changed"))
 
     def read(connection: Connection) -> list[Any]:
         names = [connection.scalar(name, web_shop)]

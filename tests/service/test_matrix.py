@@ -2,7 +2,6 @@
 
 import http.client
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,24 +11,11 @@ import pytest
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.catalogue.operations import enforced_scopes
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP
 from tests.service.access import Iam, code
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    BOREALIS_OWNER,
-    MEMBER,
-    NEWSROOM,
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-    ask_on,
-    tcp_address,
-)
+from tests.service.running import Running, ask_on, tcp_address
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
@@ -102,9 +88,8 @@ class Network:
 
 
 @pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
-        yield Network(running)
+def network(network: Running) -> Network:
+    return Network(network)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,10 @@ import time
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.http_server.request_metrics import UNROUTED
-from tests.service.planned import until
-from tests.service.running import OWNER, WEB_SHOP, Running, exchange
+from tests.api import exchange
+from tests.people import OWNER, WEB_SHOP
+from tests.service.running import Running
+from tests.waiting import until
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

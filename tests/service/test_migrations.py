@@ -1,26 +1,43 @@
-"""The migrated schema is the one `service/db/tables/` describes, on both databases."""
+"""The migrated schema is the one of `service/db/tables/`, and earlier releases read its names and digests."""
 
+import json
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import select, update
+from sqlalchemy import inspect, select, update
 from sqlalchemy.sql import column, table
 
+from service import secret_key
+from service.app import open_platform
 from service.authn.rate_limit import RateLimited
 from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
-from service.db import migrate
+from service.db import dialect, migrate
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
-from service.db.tables import default_tag_versions, memberships, metadata, rate_limits, revisions
+from service.db.tables import (
+    default_tag_versions,
+    memberships,
+    metadata,
+    operations,
+    platform_state,
+    rate_limits,
+    revisions,
+)
+from service.operator import backup_archive
+from service.operator.backup import create_backup
+from service.settings import from_arguments
 from tests.service.conftest import KINDS
+from tests.service.queries import execute, fetch_scalars
 
 NewUrl = Callable[[str, bool], str]
 
@@ -102,14 +119,12 @@ def test_a_database_of_an_older_version_keeps_its_rows(kind: str, revision: str,
     BatchWriter(database, [limits]).flush()
     with pytest.raises(RateLimited):
         limits.renew("k", 1)
-    with database.read() as connection:
-        assert connection.scalars(select(rate_limits.c.key_id)).all() == ["k"]
+    assert fetch_scalars(database, select(rate_limits.c.key_id)) == ["k"]
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         history = connection.execute(select(default_tag_versions)).one()
         assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
-    with database.write() as connection:
-        connection.execute(update(memberships).values(role="member"))
+    execute(database, update(memberships).values(role="member"))
     with database.read() as connection:
         assert set(connection.scalars(select(revisions.c.domain))) == {"u", "o"}
     database.close()
@@ -124,8 +139,60 @@ def contents(database: Database) -> dict[str, dict[str, Any]]:
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(database: Database) -> None:
     version = table("alembic_version", column("version_num"))
-    with database.write() as connection:
-        connection.execute(update(version).values(version_num="9999"))
+    execute(database, update(version).values(version_num="9999"))
     with pytest.raises(ValueError, match="schema this version does not know"):
         migrate.upgrade(database)
     assert migrate.stored_revision(database) == "9999"
+
+
+SECRET = bytes(32)
+STEPS = ["isolation", "roles", "quotas", "billing_account"]
+OPERATION_COLUMNS = {
+    *("run_id", "operation_id", "tenant_id", "kind", "status", "started_by", "resource_type", "resource_id"),
+    *("progress", "current_step", "steps", "cursor", "seq", "counts", "snapshot", "result", "error", "error_code"),
+    *("created_at", "started_at", "updated_at", "completed_at"),
+}
+
+
+def test_a_new_database_has_the_rows_of_earlier_releases(tmp_path: Path) -> None:
+    settings = from_arguments(["--data-dir", str(tmp_path), "--world", "demo"], {})
+    open_platform(settings).database.close()
+    database = Database(settings.database_url)
+    with database.read() as connection:
+        facts = set(connection.scalars(select(platform_state.c.name)))
+        rows = connection.execute(select(operations)).all()
+        columns = {column["name"] for column in inspect(connection).get_columns("operations")}
+    database.close()
+    assert facts == {"world", "catalogue", "loaded_at", "first_person", "failing_listings", "secret_fingerprint"}
+    assert columns == OPERATION_COLUMNS
+    assert {(row.kind, row.resource_type) for row in rows} == {("provision_tenant", "tenant")}
+    assert {row.status for row in rows} == {"pending", "completed"}
+    assert all([step["name"] for step in row.steps] == STEPS for row in rows)
+
+
+def test_a_backup_has_the_manifest_that_earlier_releases_read(tmp_path: Path) -> None:
+    settings = from_arguments(["--data-dir", str(tmp_path / "data"), "--world", "empty"], {})
+    settings.data_dir.mkdir(mode=0o700)
+    open_platform(settings).database.close()
+    backup = create_backup(settings, tmp_path / "backup.tar")
+    assert set(backup) == {"file", "bytes", "version", "createdAt", "database", "revision", "audit"}
+    with tarfile.open(tmp_path / "backup.tar") as tar:
+        names = tar.getnames()
+        content = tar.extractfile("manifest.json")
+        assert content is not None
+        manifest = json.loads(content.read())
+    files = ["platform.db", "secret.key", "world-keys.json"]
+    assert names == ["manifest.json", *files, "manifest.sha256", "manifest.seal"]
+    assert list(manifest) == ["format", "version", "createdAt", "columns", "database", "revision", "audit", "files"]
+    assert (manifest["format"], manifest["database"]) == (1, "sqlite")
+    assert set(manifest["audit"]) == {"entries", "head", "unsealed"}
+    assert sorted(manifest["files"]) == files
+    assert all(set(entry) == {"bytes", "sha256"} for entry in manifest["files"].values())
+
+
+def test_seals_fingerprints_and_locks_are_those_of_earlier_releases() -> None:
+    seal = "d616c89baad1b523cd2ca1ca3884fb7533490622215d93627e6c0f6878cfc430"
+    fingerprint = "f9f10960dae5d4b936213b10756eda22d4978f4d655809ce66a1bb2ecab76cd4"
+    assert backup_archive.seal_of(b'{"format": 1}', SECRET) == seal
+    assert secret_key.fingerprint(SECRET) == fingerprint
+    assert (dialect.MIGRATION_LOCK, dialect.RECOVERY_LOCK) == (0x66726F7374, 0x66726F7375)

@@ -27,8 +27,8 @@ from service.validation import (
     slug,
     stored_name,
 )
+from tests.people import AURORA
 from tests.service.access import Iam, allow, document
-from tests.service.running import AURORA
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 

@@ -25,8 +25,10 @@ from service.catalogue.operations import scopes
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonFormatter, RotatingStderrHandler
-from tests.service.planned import until
-from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
+from tests.people import MEMBER, OWNER, WEB_SHOP
+from tests.service.queries import execute
+from tests.service.running import Running
+from tests.waiting import until
 
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 
@@ -45,8 +47,7 @@ def test_health_readiness_and_status_need_no_credential(demo: Running) -> None:
 
 
 def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: Database) -> None:
-    with own_database.write() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    execute(own_database, text("UPDATE alembic_version SET version_num = '0000'"))
     # An answer may be that of the check before.
     until(lambda: own.get("/readyz").json()["checks"].get("migrations") == "behind")
     answer = own.get("/readyz")

@@ -11,9 +11,9 @@ from sqlalchemy import update
 
 from service.db.engine import Database
 from service.db.tables import operations
+from tests.people import SANDBOX, WEB_SHOP
 from tests.service.live import Live
-from tests.service.planned import until
-from tests.service.running import SANDBOX, WEB_SHOP
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -59,10 +59,10 @@ def test_the_operation_of_a_new_tenant_shows_its_provisioning(platform: Live) ->
     assert platform.read(f"{path}/operations", token) == {"operations": [last]}
     # Of another tenant it is not found, as if it did not exist.
     for identifier in (uuid4(), "nothing", last["runId"], last["operationId"], "%27%20OR%201=1"):
-        answer = platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/operations/{identifier}", token)
+        answer = platform.request("GET", f"/api/v1/tenants/{WEB_SHOP}/operations/{identifier}", token=token)
         assert answer.status == 404
         assert answer.json() == {"error": {"code": "NOT_FOUND", "message": "operation not found"}}
-    assert platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/operations/%00", token).status == 404
+    assert platform.request("GET", f"/api/v1/tenants/{WEB_SHOP}/operations/%00", token=token).status == 404
 
 
 def test_operators_list_all_operations_with_open_and_stalled_ones(database_url: str) -> None:

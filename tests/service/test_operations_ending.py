@@ -18,13 +18,16 @@ from service.default_tags.apply_batch import TagChange
 from service.jobs import queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import OWNER, SANDBOX, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.planned import planned_on, until
-from tests.service.running import OWNER, SANDBOX, WEB_SHOP, Running
+from tests.service.planned import planned_on
+from tests.service.queries import execute
+from tests.service.running import Running
 from tests.service.tagged import BEFORE, NOW, Tagged
+from tests.waiting import until
 
 BASE = f"/api/v1/tenants/{WEB_SHOP}"
 APPLY = f"{BASE}/default-tags/apply"
@@ -225,8 +228,7 @@ def test_a_run_stops_when_its_person_or_key_loses_the_right_to_it(tagged: Tagged
     assert tagged.applying.start(run_id)
     assert tagged.applying.run_batch(run_id, 5)
     statement, error = LOSSES[loss]
-    with tagged.database.write() as connection:
-        connection.execute(statement)
+    execute(tagged.database, statement)
     assert not tagged.applying.run_batch(run_id, 5)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "forbidden")

@@ -20,7 +20,9 @@ from service.jobs.worker import Worker
 from service.settings import Settings, from_arguments
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
-from tests.service.planned import Planned, completed, planned_on, until
+from tests.service.planned import Planned, completed, planned_on
+from tests.service.queries import execute
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -158,9 +160,11 @@ def test_an_open_run_with_an_ended_workflow_is_run_again(database: Database, sta
     until(completed(planned))
     first.stop()
     reopened = {"status": "pending", "steps": provisioning.pending_steps(), "progress": 0}
-    with database.write() as connection:
-        connection.execute(update(operations).where(operations.c.run_id == planned.run_id).values(reopened))
-        connection.execute(update(tenants).where(tenants.c.id == planned.tenant_id).values(status="provisioning"))
+    execute(
+        database,
+        update(operations).where(operations.c.run_id == planned.run_id).values(reopened),
+        update(tenants).where(tenants.c.id == planned.tenant_id).values(status="provisioning"),
+    )
     started()
     until(completed(planned))
     assert planned.tenant()["status"] == "active"

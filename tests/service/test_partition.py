@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 
 from service.db import tables
 from service.db.tables import metadata, organizations, tenants
+from tests.people import AURORA, BOREALIS, NEWSROOM, WEB_SHOP
 from tests.scaling.partition import (
     BY_ID,
     OF_INSTALLATION,
@@ -19,7 +20,6 @@ from tests.scaling.partition import (
     tables_of_organizations,
 )
 from tests.service.counted import Counted
-from tests.service.running import AURORA, BOREALIS, NEWSROOM, WEB_SHOP
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scaling.md"
 IDS = ("id",)
@@ -72,10 +72,8 @@ def test_the_document_explains_every_exception() -> None:
 
 
 @pytest.fixture
-def demo(tmp_path: Path, world_url: str | None) -> Any:
-    opened = Counted(tmp_path, world_url)
-    yield opened
-    opened.close()
+def demo(counted: Counted) -> Counted:
+    return counted
 
 
 def test_an_organization_answers_alike_without_the_rows_of_the_others(demo: Counted) -> None:

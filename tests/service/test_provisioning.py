@@ -17,7 +17,9 @@ from service.db.tables import billing_accounts, isolation_projects, tenant_quota
 from service.jobs.job import retry_delay
 from service.tenants.provisioning import STEPS, BackendUnavailable, ProvisioningJob, plan
 from tests.service.audited import audited
-from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
+from tests.service.planned import BEFORE, NOW, Planned, planned_on
+from tests.service.queries import execute
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -110,13 +112,11 @@ async def test_an_unexpected_error_is_retried_and_shown_without_internals(planne
     other = planned_on(planned.database)
     number = f"BA-{planned.tenant_id.replace('-', '')[:12].upper()}"
     row = {"tenant_id": other.tenant_id, "account_number": number, "created_at": BEFORE}
-    with planned.database.write() as connection:
-        connection.execute(insert(billing_accounts).values(row))
+    execute(planned.database, insert(billing_accounts).values(row))
     running = asyncio.create_task(planned.provisioning.run(planned.run_id))
     await asyncio.to_thread(until, lambda: planned.row()["steps"][3]["status"] == "retrying")
     assert planned.row()["steps"][3]["error"] == "the step failed unexpectedly"
-    with planned.database.write() as connection:
-        connection.execute(delete(billing_accounts).where(billing_accounts.c.tenant_id == other.tenant_id))
+    execute(planned.database, delete(billing_accounts).where(billing_accounts.c.tenant_id == other.tenant_id))
     async with asyncio.timeout(60):
         await running
     planned.is_whole()

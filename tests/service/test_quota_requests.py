@@ -5,20 +5,10 @@ from typing import Any
 from sqlalchemy import select
 
 from service.db.tables import audit_log
+from tests.people import ADMIN, BOREALIS, BOREALIS_OWNER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.quotas import REVIEWS, Quotas
-from tests.service.running import (
-    ADMIN,
-    BOREALIS,
-    BOREALIS_OWNER,
-    NEWSROOM,
-    NOBODY,
-    OWNER,
-    SANDBOX,
-    STAGING,
-    WEB_SHOP,
-)
 
 ONCE = {"Idempotency_Key": "the-same-request"}
 

@@ -6,10 +6,7 @@ from sqlalchemy import select
 from service.catalogue.resource_types import default_limits, quota_types
 from service.db.engine import Database
 from service.db.tables import resources
-from tests.service.access import Iam, allow, code, deny, details
-from tests.service.account import Key
-from tests.service.quotas import Quotas
-from tests.service.running import (
+from tests.people import (
     BOREALIS,
     BOREALIS_OWNER,
     DATA_LAKE,
@@ -20,16 +17,19 @@ from tests.service.running import (
     STAGING,
     VIEWER,
     WEB_SHOP,
-    Running,
 )
+from tests.service.access import Iam, allow, code, deny, details
+from tests.service.account import Key
+from tests.service.queries import fetch_scalars
+from tests.service.quotas import Quotas
+from tests.service.running import Running
 
 
 def test_a_report_has_limit_use_and_requestable_limit_of_each_type(demo: Running, demo_database: Database) -> None:
     report = Quotas(demo).report()
     assert list(report) == [name for name in quota_types() if name not in ("image", "image_storage")]
     here = (resources.c.tenant_id == WEB_SHOP, resources.c.kind == "instance")
-    with demo_database.read() as connection:
-        states = list(connection.scalars(select(resources.c.state).where(*here)))
+    states = fetch_scalars(demo_database, select(resources.c.state).where(*here))
     assert report["instance"] == {
         "resourceType": "instance",
         "title": "Instances",

@@ -16,10 +16,11 @@ from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import audit_log
 from service.principal import Principal
+from tests.people import MEMBER, OWNER, STAGING
 from tests.service.audited import SECRET
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.planned import until
-from tests.service.running import MEMBER, OWNER, STAGING, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RENAME = Refusal(AuditEvent.TENANT_RENAME, "/api/v1/tenants/t", 403, "PERMISSION_DENIED", None, "t")

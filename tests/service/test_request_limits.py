@@ -1,4 +1,4 @@
-"""Rate limits of keys, sessions and workload identities, counted in the memory of one process or in leases."""
+"""Rate limits of keys, sessions and workload identities, counted in one process or in leases, and of guesses."""
 
 import itertools
 from collections import Counter
@@ -13,19 +13,20 @@ from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 
 from service.api.authorization import Credential, authenticate
-from service.authn.rate_limit import RateLimited
+from service.authn.rate_limit import MAX_FAILURES_PER_ADDRESS, LoginThrottle, RateLimited
 from service.authn.request_limits import LeasedLimits, LocalLimits, RequestLimits
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import api_keys, rate_limits
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import OWNER
 from tests.scaling.replicas import LeaseRows
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.inside import READ_ONLY, Inside, every_connection
-from tests.service.running import OWNER, Running
+from tests.service.running import Running
 
 SECOND = 1_000_000  # in microseconds
 
@@ -277,3 +278,25 @@ def test_a_last_use_is_written_once_a_minute(inside: Inside, seconds: int | None
     with inside.platform.database.read() as connection:
         stored = connection.scalars(select(api_keys.c.last_used_at)).one()
     assert (stored != used) == bool(writes)
+
+
+def is_accepted(attempts: LoginThrottle, address: str) -> bool:
+    try:
+        attempts.check(address, b"guessed")
+        attempts.record_failure(address, looked_up=True)
+    except RateLimited:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_guesses_from_one_ipv6_network_are_counted(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
+    database = Database(new_database_url(kind, True))
+    attempts = LoginThrottle(lambda: 0.0, database)
+    network = [f"2001:db8:0:7:{number:x}::{number:x}" for number in range(MAX_FAILURES_PER_ADDRESS + 10)]
+    accepted = [is_accepted(attempts, address) for address in network]
+    # The one at the bound depends on how the sum of the pauses is rounded.
+    assert all(accepted[: MAX_FAILURES_PER_ADDRESS - 1])
+    assert not any(accepted[MAX_FAILURES_PER_ADDRESS + 1 :])
+    assert is_accepted(attempts, "2001:db8:0:8::1")
+    database.close()

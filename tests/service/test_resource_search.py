@@ -11,11 +11,12 @@ from sqlalchemy import insert
 from service.db import tables
 from service.db.engine import Database
 from service.resources import queries
+from tests.people import STAGING
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.factories import AT, resource
-from tests.service.running import STAGING, Running
+from tests.service.running import Running
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
 MANY = queries.MAX_DECISIONS + 1_500

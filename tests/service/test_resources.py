@@ -7,15 +7,15 @@ from sqlalchemy import select
 
 from service.db.engine import Database
 from service.db.tables import audit_log, resources
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import MEMBER, NOBODY, OUTSIDER, OWNER, REGIONAL, SANDBOX, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.running import MEMBER, NOBODY, OUTSIDER, OWNER, REGIONAL, SANDBOX, STAGING, VIEWER, WEB_SHOP, Running
+from tests.service.running import Running
 
 INSTANCE = "8291a3dc-a168-4a92-abf8-e39f54334862"  # checkout-web-01, running, tags app=checkout tier=web
 VOLUME = "c1751566-5cbd-489a-95e3-b4c26c3249a9"
 DATABASE = "78fe8579-b371-45e3-b560-bdcf5a870ede"
-CLUSTER = "0c3073d2-03ba-4893-8d12-379c943c8a92"
 DEFAULT_GROUP = "6594190f-555e-4fc9-8675-1bc47d648523"
 ELSEWHERE = "1878eb0d-292e-4028-955b-7e7583b1e2a2"  # an instance of Staging
 NEW = {"name": "made-here", "region": "se-sto-1"}

@@ -27,8 +27,9 @@ from tests.service import factories
 from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
 from tests.service.issuing import HandClock, Issuing
-from tests.service.planned import until
+from tests.service.queries import execute, fetch_scalars
 from tests.service.tagged import NOW, Tagged
+from tests.waiting import until
 
 DAY = timedelta(days=1)
 SETTINGS = Retention()
@@ -151,8 +152,7 @@ def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
     add(tagged.database, tables.refresh_tokens, *tokens)
     run(tagged.database, batch_rows=2)
     assert stored(tagged.database, tables.sessions) == {"ended yesterday", "expired yesterday", "active"}
-    with tagged.database.read() as connection:
-        left = connection.scalars(select(tables.refresh_tokens.c.session_id)).all()
+    left = fetch_scalars(tagged.database, select(tables.refresh_tokens.c.session_id))
     assert sorted(left) == ["active"] * 3 + ["expired yesterday"] * 3
 
 
@@ -164,10 +164,9 @@ def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -
         add(database, tables.policies, policy | times | {"id": policy_id, "version": versions})
         numbers = range(1, versions + 1)
         add(database, tables.policy_versions, *(version(tagged, each, old, policy_id) for each in numbers))
-    with database.write() as connection:
-        connection.execute(
-            update(tables.tenants).where(tables.tenants.c.id == tagged.tenant_id).values(default_tags_version=107)
-        )
+    execute(
+        database, update(tables.tenants).where(tables.tenants.c.id == tagged.tenant_id).values(default_tags_version=107)
+    )
     add(database, tables.default_tag_versions, *(version(tagged, each, old) for each in range(1, 108)))
     run(database, batch_rows=7)
     with database.read() as connection:
@@ -182,8 +181,7 @@ def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -
 def test_default_tags_that_apply_to_new_resources_remain(tagged: Tagged) -> None:
     """With a tag propagation of a day, new resources get the version of yesterday."""
     database = tagged.database
-    with database.write() as connection:
-        connection.execute(update(tables.tenants).values(default_tags_version=200))
+    execute(database, update(tables.tenants).values(default_tags_version=200))
     ages = {number: timedelta(days=3) if number <= 50 else timedelta(hours=1) for number in range(1, 201)}
     add(database, tables.default_tag_versions, *(version(tagged, each, NOW - age) for each, age in ages.items()))
     run(database)
@@ -327,8 +325,7 @@ def test_a_removed_outside_session_is_not_started_again(database: Database, tmp_
 
     signed_in = int(SIGN_IN_TIME.timestamp()) - 5
     assert code_of(provider.token()) is None
-    with database.write() as connection:
-        connection.execute(update(tables.sessions).values(ended_at=SIGN_IN_TIME + DAY))
+    execute(database, update(tables.sessions).values(ended_at=SIGN_IN_TIME + DAY))
     later = SIGN_IN_TIME + timedelta(days=100)
     clock.instant = later
     times = {"iat": int(later.timestamp()), "exp": int(later.timestamp()) + 600}

@@ -16,9 +16,10 @@ from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.db.engine import Database
 from service.db.tables import revisions
+from tests.people import WEB_SHOP
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
-from tests.service.running import WEB_SHOP
+from tests.service.queries import execute
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -57,8 +58,7 @@ def all_revisions(database: Database) -> dict[str, int]:
 def increased(database: Database, statement: Any) -> set[str]:
     """Return the domains whose revision a statement increases."""
     before = all_revisions(database)
-    with database.write() as connection:
-        connection.execute(statement)
+    execute(database, statement)
     return {domain for domain, revision in all_revisions(database).items() if revision > before.get(domain, 0)}
 
 
@@ -230,8 +230,7 @@ def test_a_revision_is_never_used_again_after_the_database_was_set_back(demo: In
     database = demo.platform.database
     increased(database, text("UPDATE memberships SET role = role"))
     before = all_revisions(database)
-    with database.write() as connection:
-        connection.execute(delete(revisions))
+    execute(database, delete(revisions))
     increased(database, text("UPDATE memberships SET role = role"))
     after = all_revisions(database)
     assert after

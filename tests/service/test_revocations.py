@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import Executable, ScalarSelect, delete, insert, select, update
 
 from service.db.tables import api_keys, membership_tenants, memberships, users
+from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.held import SIGNED_OUT, Held, InThisProcess, bearer
-from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 
 INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
 Hold = Callable[[dict[str, str]], Held]

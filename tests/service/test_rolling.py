@@ -2,8 +2,10 @@
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from sqlalchemy import select, text
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import groups
+from tests.people import OWNER, WEB_SHOP
 from tests.service.conftest import NewDatabaseUrl
-from tests.service.planned import until
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.service.running import Running
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -47,16 +50,19 @@ def replica(new_database_url: NewDatabaseUrl) -> Iterator[Running]:
 
 
 @pytest.fixture
-def newer(replica: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    """The database as a replica of a version with one revision more opens it."""
+def newer(replica: Running) -> Iterator[Database]:
+    """The database as a replica of a newer version opens it."""
+    with closing(Database(replica.database_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def migrate_further(tmp_path: Path) -> Callable[[Database], object]:
+    """The migration of a version with one revision more."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "versions" / "9001_floors.py").write_text(NEWER.format(before=migrate.HEAD))
-    monkeypatch.setattr(migrate, "MIGRATIONS", folder)
-    monkeypatch.setattr(migrate, "HEAD", "9001")
-    opened = Database(replica.database_url)
-    yield opened
-    opened.close()
+    return partial(migrate.upgrade, head="9001", migrations=folder)
 
 
 def create_group(replica: Running, name: str) -> Any:
@@ -65,7 +71,9 @@ def create_group(replica: Running, name: str) -> Any:
     return answer.json()["id"]
 
 
-def test_a_replica_serves_while_and_after_newer_ones_migrate(replica: Running, newer: Database) -> None:
+def test_a_replica_serves_while_and_after_newer_ones_migrate(
+    replica: Running, newer: Database, migrate_further: Callable[[Database], object]
+) -> None:
     failures, created, over = list[str](), list[str](), threading.Event()
 
     def work(number: int) -> None:
@@ -83,7 +91,7 @@ def test_a_replica_serves_while_and_after_newer_ones_migrate(replica: Running, n
             threads.submit(work, number)
         try:
             until(lambda: len(created) > 10)
-            list(threads.map(migrate.upgrade, [newer, *others]))
+            list(threads.map(migrate_further, [newer, *others]))
             before = len(created)
             until(lambda: len(created) > before + 10 or bool(failures))
         finally:
@@ -101,10 +109,12 @@ def test_a_replica_serves_while_and_after_newer_ones_migrate(replica: Running, n
     assert "schema this version does not know" in replica.log
 
 
-def test_requests_do_not_wait_for_a_migration_that_waits(replica: Running, newer: Database) -> None:
+def test_requests_do_not_wait_for_a_migration_that_waits(
+    replica: Running, newer: Database, migrate_further: Callable[[Database], object]
+) -> None:
     with newer.read() as reader:
         reader.execute(text("SELECT count(*) FROM groups"))
-        migrating = threading.Thread(target=migrate.upgrade, args=(newer,), daemon=True)
+        migrating = threading.Thread(target=migrate_further, args=(newer,), daemon=True)
         migrating.start()
         with Database(replica.database_url).read() as looking:
             waits = text("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted")

@@ -2,8 +2,8 @@
 
 import os
 import stat
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ from service.db.tables import platform_state
 from service.secret_key import FINGERPRINT, SECRET_BYTES, fingerprint, secret_for
 from service.settings import from_arguments
 from tests.service.conftest import KINDS, NewDatabaseUrl
+from tests.service.queries import execute
+from tests.waiting import at_once
 
 
 def write_key(path: Path, secret: bytes = b"k" * SECRET_BYTES) -> Path:
@@ -65,8 +67,7 @@ def test_another_or_a_missing_secret_is_refused_and_not_replaced(database: Datab
 
 
 def test_a_database_of_an_older_version_takes_the_secret_that_is_there(database: Database, tmp_path: Path) -> None:
-    with database.write() as connection:
-        connection.execute(insert(platform_state).values(name="world", value="demo"))
+    execute(database, insert(platform_state).values(name="world", value="demo"))
     with pytest.raises(ValueError, match="is missing"):
         secret_for(database, tmp_path / "lost")
     secret = secret_for(database, write_key(tmp_path / "secret.key"))
@@ -74,21 +75,17 @@ def test_a_database_of_an_older_version_takes_the_secret_that_is_there(database:
 
 
 def test_of_many_that_begin_a_database_at_once_one_decides(database_url: str, tmp_path: Path) -> None:
-    shared, outcomes = tmp_path / "shared", list[bytes | str]()
+    shared = tmp_path / "shared"
+
+    def begin(opened: Database, path: Path) -> bytes | str:
+        with closing(opened):
+            try:
+                return secret_for(opened, path)
+            except ValueError as error:
+                return str(error)
+
     paths = [path for number in range(4) for path in (shared, tmp_path / f"own-{number}")]
-    gate = threading.Barrier(len(paths))
-
-    def begin(path: Path) -> None:
-        opened = Database(database_url)
-        gate.wait()
-        try:
-            outcomes.append(secret_for(opened, path))
-        except ValueError as error:
-            outcomes.append(str(error))
-        opened.close()
-
-    with ThreadPoolExecutor(len(paths)) as threads:
-        list(threads.map(begin, paths))
+    outcomes = at_once([partial(begin, Database(database_url), path) for path in paths])
     (file,) = tmp_path.iterdir()
     secrets = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     assert set(secrets) == {file.read_bytes()}

@@ -1,4 +1,4 @@
-"""Settings and the clock."""
+"""Settings, the clock and the forms of an instant."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
+from client.policy.model import parse_timestamp
+from service.clock import FixedClock, SystemClock, clock_from_environment, parse_instant, wire_time
 from service.settings import Limits, Retention, Settings, from_arguments
 
 
@@ -143,3 +144,52 @@ def test_the_database_is_in_a_data_folder_of_any_name(tmp_path: Path) -> None:
 def test_limits_are_settings() -> None:
     limits = settings(FROST_PLATFORM_MAX_CONNECTIONS="50", FROST_PLATFORM_BODY_SECONDS="3").limits
     assert (limits.max_connections, limits.body_seconds, limits.max_requests) == (50, 3, Limits().max_requests)
+
+
+MORNING = datetime(2027, 1, 1, 10, tzinfo=UTC)
+RFC_3339 = (
+    "2027-01-01T10:00:00Z",
+    "2027-01-01t10:00:00z",
+    "2027-01-01T12:30:00.000+02:30",
+    "2027-01-01T10:00:00-00:00",
+)
+OTHER_FORMS = (
+    "",
+    "tomorrow",
+    "2027-01-01",
+    "20270101",
+    "20270101T100000Z",
+    "2027-W01-1",
+    "2027-W01-1T10:00:00Z",
+    "2027-01-01 10:00:00Z",
+    "2027-01-01T24:00:00Z",
+    "2027-01-01T10:00Z",
+    "2027-01-01T10:00:00+0200",
+    "2027-01-01T10:00:00",
+    "2027-01-01T10:00:00,5Z",
+    "2027-02-30T10:00:00Z",
+    "2027-01-01T10:00:00+24:00",
+    "2027-01-01T10:00:00Z\n",
+    "٢٠٢٧-01-01T10:00:00Z",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_request", "in_document"),
+    [
+        *[(text, MORNING, MORNING) for text in RFC_3339],
+        *[(text, None, None) for text in OTHER_FORMS],
+        ("2027-01-01T10:00:00.0000000009Z", MORNING, None),
+        ("2027-01-01T16:15:00+05:75", None, MORNING),
+    ],
+)
+def test_requests_and_documents_accept_rfc_3339(
+    text: str, in_request: datetime | None, in_document: datetime | None
+) -> None:
+    assert parse_instant(text) == in_request
+    assert parse_timestamp(text) == (in_document and in_document.timestamp())
+
+
+def test_a_fraction_is_never_rounded_up_and_the_first_year_begins_in_utc() -> None:
+    assert parse_instant("2027-01-01T00:00:00.9999999Z") == datetime(2027, 1, 1, 0, 0, 0, 999_999, tzinfo=UTC)
+    assert parse_instant("0001-01-01T00:00:00+05:00") is None

@@ -15,10 +15,10 @@ from service.authzen import routes
 from service.authzen.evaluation import MAX_SHORT_COMPARISONS
 from service.db import tables
 from service.db.engine import Database
+from tests.people import AURORA, OWNER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.counted import Demo
-from tests.service.planned import until
-from tests.service.running import AURORA, OWNER, WEB_SHOP
+from tests.waiting import until
 
 Change = Callable[[Connection], object]
 STATEMENTS = {"sqlite": 2, "postgresql": 1}

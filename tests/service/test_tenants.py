@@ -16,23 +16,14 @@ from service.db import tables
 from service.db.engine import Database
 from service.oidc_issuer.issuer import LocalIssuer
 from service.quotas.limits import Tightest, tightest
-from tests.homes import Answer
+from tests.api import Answer
+from tests.people import ADMIN, AURORA, DATA_LAKE, MEMBER, OUTSIDER, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, NewDatabaseUrl
 from tests.service.inside import Inside
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    DATA_LAKE,
-    MEMBER,
-    OUTSIDER,
-    OWNER,
-    SANDBOX,
-    STAGING,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.queries import execute
+from tests.service.running import Running
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 FIELDS = {
@@ -103,8 +94,7 @@ def test_a_membership_that_ends_during_a_request_is_refused(new_database_url: Ne
     def leaves(*arguments: Any) -> None:
         # The statement that reads the tenant itself comes after the check.
         if "organization_name" in arguments[2]:
-            with outside.write() as connection:
-                connection.execute(delete(tables.memberships))
+            execute(outside, delete(tables.memberships))
 
     event.listen(inside.platform.database.engine, "before_cursor_execute", leaves)
     with outside.read() as connection:

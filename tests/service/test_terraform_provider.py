@@ -10,20 +10,11 @@ from sqlalchemy import update
 
 from service.db import tables
 from service.db.engine import Database
+from tests.people import ADMIN, MEMBER, NEWSROOM, OUTSIDER, OWNER, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import STOREFRONT, Iam, allow, code, deny, document
 from tests.service.account import Key
 from tests.service.queries import execute
-from tests.service.running import (
-    ADMIN,
-    MEMBER,
-    NEWSROOM,
-    OUTSIDER,
-    OWNER,
-    STAGING,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import Running
 
 HOME = "/v1"
 TENANT = f"/v1/tenants/{WEB_SHOP}"

@@ -16,7 +16,8 @@ from joserfc.jws import JWSRegistry
 from service.authn import bearer_tokens
 from service.errors import ApiError
 from service.oidc_issuer.issuer import LocalIssuer
-from tests.service.issuing import NOW, OWNER, Issuing, claims_of
+from tests.people import OWNER
+from tests.service.issuing import NOW, Issuing, claims_of
 
 AT = int(NOW.timestamp())
 Forge = Callable[[Issuing, dict[str, Any]], str]

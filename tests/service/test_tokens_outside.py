@@ -17,9 +17,11 @@ from service.authn.sessions import end, end_all
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
 from service.errors import ApiError
+from tests.people import MEMBER, OWNER
 from tests.service.identity_provider import Provider
-from tests.service.issuing import GONE, MEMBER, NOW, OWNER, HandClock, Issuing
-from tests.service.planned import until
+from tests.service.issuing import GONE, NOW, HandClock, Issuing
+from tests.service.queries import fetch
+from tests.waiting import until
 
 AT = int(NOW.timestamp())
 
@@ -51,8 +53,7 @@ class Outside:
         return self.accepts(self.provider.token(**options))
 
     def sessions(self) -> list[Any]:
-        with self.database.read() as connection:
-            return list(connection.execute(select(sessions)))
+        return fetch(self.database, select(sessions))
 
     def sign_out(self) -> None:
         (row,) = self.sessions()
@@ -96,8 +97,7 @@ def test_parallel_first_uses_are_one_session(outside: Outside) -> None:
     with ThreadPoolExecutor(12) as pool:
         assert all(pool.map(outside.accepts, [token] * 12))
     assert len(outside.sessions()) == 1
-    with outside.database.read() as connection:
-        entries = connection.execute(select(audit_log.c.operation, audit_log.c.actor_id)).all()
+    entries = fetch(outside.database, select(audit_log.c.operation, audit_log.c.actor_id))
     assert sorted(map(tuple, entries)) == [("identity.link", "u-owner"), ("session.start", "u-owner")]
     assert outside.provider.asked == [DISCOVERY, KEYS]
 

@@ -12,9 +12,11 @@ from sqlalchemy import select, update
 
 from service.db.engine import Database
 from service.db.tables import audit_log, workload_tokens
-from tests.service.access import IDENTITIES, Iam, allow, code
-from tests.service.clusters import STOREFRONT, STOREFRONT_FRA, Cluster, Workload, exchange
-from tests.service.running import AURORA, MEMBER, OWNER, STAGING, WEB_SHOP, Running
+from tests.people import AURORA, MEMBER, OWNER, STAGING, WEB_SHOP
+from tests.service.access import IDENTITIES, STOREFRONT, Iam, allow, code
+from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload, exchange
+from tests.service.queries import execute
+from tests.service.running import Running
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 INSTANCES, VOLUMES = f"{TENANT}/resources/instance", f"{TENANT}/resources/volume"
@@ -123,8 +125,7 @@ def test_a_token_lives_15_minutes_and_never_longer_than_its_source(
     short = Workload(storefront, *RESIZER, exp=int(time.time()) + 60)
     assert long.answer["expires_in"] == 900
     assert short.answer["expires_in"] <= 60
-    with platform_database.write() as connection:
-        connection.execute(update(workload_tokens).values(expires_at=workload_tokens.c.issued_at))
+    execute(platform_database, update(workload_tokens).values(expires_at=workload_tokens.c.issued_at))
     assert [long.use().status, short.use().status] == [401, 401]
 
 

@@ -1,12 +1,11 @@
 """A world is loaded once, as a whole, and its secrets are private."""
 
 import json
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,18 +22,13 @@ from service.db.engine import Database
 from service.db.statements import failing_listings, get_value
 from service.quotas import limits as quotas
 from service.seed import large, loader
+from tests.people import DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.service.conftest import KINDS, NewDatabaseUrl
-from tests.service.running import DATA_LAKE, SANDBOX, WEB_SHOP
+from tests.waiting import at_once
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 CLOCK = FixedClock(NOW)
 SECRET = b"k" * 32
-
-
-def run_together(start: Callable[[], None], number: int) -> None:
-    with ThreadPoolExecutor(number) as threads:
-        for future in [threads.submit(start) for _ in range(number)]:
-            future.result()
 
 
 class World(NamedTuple):
@@ -100,15 +94,13 @@ def test_a_failure_on_the_way_leaves_nothing_and_the_next_start_loads(empty: Wor
 def test_of_two_platforms_starting_at_once_one_loads(
     demo: World, new_database_url: NewDatabaseUrl, tmp_path: Path
 ) -> None:
-    url, outcomes, barrier = new_database_url(demo.database.kind, True), list[bool](), threading.Barrier(3)
+    url = new_database_url(demo.database.kind, True)
 
-    def start() -> None:
-        with closing(Database(url)) as database:
-            barrier.wait()
-            outcomes.append(World(database, tmp_path).load())
+    def start(opened: Database) -> bool:
+        with closing(opened):
+            return World(opened, tmp_path).load()
 
-    run_together(start, 3)
-    assert sorted(outcomes) == [False, False, True]
+    assert sorted(at_once([partial(start, Database(url)) for _ in range(3)])) == [False, False, True]
     with closing(Database(url)) as database:
         world = World(database, tmp_path)
         assert world.count(tables.resources) == 3_000
@@ -159,17 +151,15 @@ def test_new_operations_are_appended_to_a_loaded_world(empty: World, monkeypatch
 
 
 def test_two_versions_appending_at_once_give_every_operation_one_place(database_url: str, empty: World) -> None:
-    every, added, barrier = operations.operations(), list[int](), threading.Barrier(2)
+    every = operations.operations()
     with empty.database.write() as connection:
         connection.execute(insert(tables.platform_state), [{"name": "world", "value": "empty"}])
 
-    def start() -> None:
-        with closing(Database(database_url)) as database:
-            barrier.wait()
-            added.append(loader.append_catalogue(database))
+    def start(opened: Database) -> int:
+        with closing(opened):
+            return loader.append_catalogue(opened)
 
-    run_together(start, 2)
-    assert sorted(added) == [0, len(every)]
+    assert sorted(at_once([partial(start, Database(database_url)) for _ in range(2)])) == [0, len(every)]
     assert [operations.Operation(**row) for row in empty.rows(tables.catalogue_operations)] == list(every)
 
 

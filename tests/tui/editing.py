@@ -77,7 +77,7 @@ class Editing:
 
         return await self.until(is_evaluated, "an evaluation")
 
-    async def meanwhile(self, **members: str) -> "Editing":
+    async def change_elsewhere(self, **members: str) -> "Editing":
         """Change the open policy as another user."""
         policy = self.editor.document.policy
         client = await self.ui.app.workspace.client()

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.acceptance.people import WEB_SHOP
 from tests.client.wire import Heard, Service
 from tests.homes import Home
+from tests.people import WEB_SHOP
 from tests.tui.screens import Ui
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"

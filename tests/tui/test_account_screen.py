@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from client.operations import REREAD_SECONDS
-from tests.acceptance.people import MEMBER
 from tests.homes import Home
+from tests.people import MEMBER
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, sign_in_questions, signed_in
 from tui.state.workspace import Workspace
 

@@ -6,8 +6,8 @@ import pytest
 
 from client.models.tenants import Actor, Entry
 from tests.acceptance.iam import Desk, allow
-from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
+from tests.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, Ui, opened, signed_in
 from tui.activity.screen import facts_of, label, of_entry
 from tui.shell.bars import Footer

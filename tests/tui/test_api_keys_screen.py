@@ -7,8 +7,8 @@ import pytest
 
 from client import times
 from client.models.account import ApiKey
-from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
+from tests.people import OUTSIDER, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, use_key, with_key
 from tui.account import key_tables
 from tui.account.api_keys import _facts_of_several

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.people import ADMIN, DATA_LAKE, SANDBOX, WEB_SHOP
-from tests.conftest import opened as home_of
+from tests.conftest import signed_in
 from tests.homes import Home
+from tests.people import ADMIN, DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 from tui.launch import Launch
 
@@ -22,10 +22,8 @@ PACE = "FROST_PLATFORM_APPLY_PACE"
 @pytest.fixture
 def paced(demo_platform: Path) -> Iterator[Home]:
     """A platform whose applies stop before their first batch, until `go_on`."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", **{PACE: "600"})
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform, **{PACE: "600"}) as home:
+        yield home
 
 
 def go_on(home: Home, pace: str = "0") -> None:

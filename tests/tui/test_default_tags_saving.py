@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.people import ADMIN, AURORA, WEB_SHOP
-from tests.conftest import opened as home_of
+from tests.conftest import signed_in
 from tests.homes import Home
+from tests.people import ADMIN, AURORA, WEB_SHOP
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui
 
 ROUTE = f"/api/v1/tenants/{WEB_SHOP}/default-tags"
@@ -20,10 +20,8 @@ EDITED = {"env": "dev", "team": "core", "new": "1"}
 @pytest.fixture(scope="module")
 def own(demo_platform: Path) -> Iterator[Home]:
     """A platform for this module; each test stores the set it begins with."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform) as home:
+        yield home
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import json
 import pytest
 from textual.widgets import Button
 
-from tests.acceptance.people import NEWSROOM
 from tests.homes import Home
+from tests.people import NEWSROOM
 from tests.tui.screens import BOTH_SIZES, Ui, opened
 from tui.launch import Launch
 from tui.shell import actions

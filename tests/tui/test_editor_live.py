@@ -9,8 +9,8 @@ import pytest
 
 from client.transport.async_client import AsyncClient
 from client.transport.call import Call
-from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.homes import Home
+from tests.people import DATA_LAKE, WEB_SHOP
 from tests.tui.editing import Edit, document, rule
 from tests.tui.screens import SMALL
 from tui.shell import command_line

@@ -8,7 +8,7 @@ import pytest
 
 from client.api import analysis
 from client.models.account import Me
-from tests.conftest import opened as home_of
+from tests.conftest import signed_in
 from tests.homes import Home
 from tests.tui.editing import Edit, Editing, document, policies, push, rule, stored
 from tests.tui.screens import BOTH_SIZES, SMALL
@@ -23,10 +23,8 @@ READ = "compute:instances:read"
 @pytest.fixture
 def viewer(demo_platform: Path) -> Iterator[Home]:
     """The demo world for a user who reads compute and nothing else."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in("viewer@aurora.example")
-    yield home
-    home.remove()
+    with signed_in(demo_platform, "viewer@aurora.example") as home:
+        yield home
 
 
 async def test_operations_and_fields_are_completed_and_brackets_indented(edit: Edit) -> None:
@@ -115,9 +113,10 @@ async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
     assert it.editor.document.saved is not None
 
 
-async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home, edit: Edit) -> None:
+async def test_a_version_stored_by_another_user_is_replaced_on_request_only(demo: Home, edit: Edit) -> None:
     it = await edit()
-    await it.meanwhile(document_text=document(rule("network:*:read", name="theirs")), description="of the others")
+    changed = document(rule("network:*:read", name="theirs"))
+    await it.change_elsewhere(document_text=changed, description="of the others")
     mine = document(rule("storage:*:read", name="mine"))
     await it.evaluate(mine)
     await it.press("ctrl+s", shows="Effect on *")
@@ -243,7 +242,7 @@ async def test_a_draft_is_offered_with_its_version(demo: Home, edit: Edit) -> No
     await it.press("escape", top=it.editor)
     await it.press("q", shows="Unsaved changes")
     await it.press("k", toast="Draft kept: e to resume", top=ui.app.frame)
-    await it.meanwhile(description="changed since")
+    await it.change_elsewhere(description="changed since")
     await push(ui, await stored(ui, "deployments"))
     await ui.expect("Unsaved draft of", "Based on version 3", "Esc close editor")
     await ui.press("escape", top=ui.app.frame)  # decides nothing

@@ -36,7 +36,7 @@ async def test_a_save_without_a_platform_keeps_the_draft(
 async def reviewing(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Editing]:
     """Review another document for a policy that another user gave a new name and description."""
     async with editing(home, monkeypatch) as it:
-        await it.meanwhile(name="their name", description="their words")
+        await it.change_elsewhere(name="their name", description="their words")
         await it.evaluate(document(rule(READ, name="mine")))
         await it.press("ctrl+s", shows="Effect on *")
         yield it

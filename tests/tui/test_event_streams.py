@@ -14,9 +14,9 @@ from client.errors import Exit, FrostError
 from client.models.default_tags import ApplyStarted
 from client.models.tenants import Tenant
 from client.transport.events import Listening, Signal
-from tests.acceptance.people import DATA_LAKE, WEB_SHOP
-from tests.conftest import opened as home_of
+from tests.conftest import signed_in
 from tests.homes import Home
+from tests.people import DATA_LAKE, WEB_SHOP
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 from tests.tui.tasks import Tasks
@@ -29,10 +29,8 @@ DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
 @pytest.fixture
 def home(demo_platform: Path) -> Iterator[Home]:
     """A platform whose applies last as long as a test."""
-    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="30")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="30") as home:
+        yield home
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from client.connection import Connection
 from tests.acceptance.iam import Desk, text
-from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
+from tests.people import WEB_SHOP
 from tests.tui.screens import Ui, opened
 
 ON_CALL = "3b041641-1788-44f2-a60d-f25453fe2e85"

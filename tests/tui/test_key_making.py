@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.traceback import Traceback
 
 from client.tables.columns import parse_time
-from tests.acceptance.people import AURORA, VIEWER
 from tests.homes import Home
 from tests.leaks import secrets_in
+from tests.people import AURORA, VIEWER
 from tests.tui.screens import SMALL, Ui, opened, signed_in
 from tui.account.key_create import NewSecret
 from tui.widgets.lines import LineInput, Secret, Unsaid

@@ -1,21 +1,18 @@
 """The secret of a new key in a real terminal."""
 
 import base64
-import sys
 
 import pytest
 
 from tests.homes import Home
 from tests.leaks import secrets_in
-from tests.terminal import Program
+from tests.terminal import screens
 
 pytestmark = pytest.mark.slow
 
 
 def test_a_copied_secret_stays_neither_on_screen_nor_in_scroll_back(demo: Home) -> None:
-    env = demo.environment({"COLORTERM": "truecolor"})
-    program = Program([sys.executable, "-m", "tui"], 80, 24, env=env, inherit=False)
-    try:
+    with screens(demo, columns=80, rows=24) as program:
         program.wait_for("Web Shop")
         program.wait_for("connected")
         program.press("6")
@@ -42,6 +39,3 @@ def test_a_copied_secret_stays_neither_on_screen_nor_in_scroll_back(demo: Home) 
         program.press("q")
         program.wait_end()
         assert secret.encode() not in program.raw().partition(b"\x1b[?1049l")[2]
-    finally:
-        if program.alive:
-            program.close()

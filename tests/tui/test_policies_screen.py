@@ -4,8 +4,8 @@ import pytest
 
 from client.tables.columns import json_of
 from tests.acceptance.iam import KEYS, Desk, allow, text
-from tests.acceptance.people import VIEWER
 from tests.homes import Home
+from tests.people import VIEWER
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
 
 DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.people import AURORA, DATA_LAKE, WEB_SHOP
 from tests.homes import Home
+from tests.people import AURORA, DATA_LAKE, WEB_SHOP
 from tests.tui.screens import SMALL, Ui
 from tui.quotas.request_dialog import NOT_SENT
 

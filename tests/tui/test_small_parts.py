@@ -164,8 +164,7 @@ def test_state_and_drafts_need_a_home_as_commands_do(home: str) -> None:
 
 
 def test_a_named_file_must_exist_also_when_the_screens_read_it_again(home: Home) -> None:
-    home.config.parent.mkdir(mode=0o700)
-    home.config.write_text("contexts: {local: {}}")
+    home.write_config("contexts: {local: {}}")
     named = resolve(home.environment(), path=str(home.config))
     usual = resolve(home.environment())
     home.config.unlink()

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from client.connection import Connection
-from tests.acceptance.people import DATA_LAKE, STAGING, WEB_SHOP
 from tests.homes import Home
+from tests.people import DATA_LAKE, STAGING, WEB_SHOP
 from tests.tui.screens import READ_ONLY, SIGNALS_ONLY, SMALL, Ui, opened, shown, with_key
 from tui.state import contexts
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import opened
+from tests.conftest import signed_in
 from tests.homes import Home
-from tests.terminal import Program, key_bytes
+from tests.terminal import Program, key_bytes, on_terminal
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -29,10 +30,8 @@ CPU_SECONDS = 1.5
 @pytest.fixture(scope="module")
 def home(demo_platform: Path) -> Iterator[Home]:
     """A platform whose applies do not end."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="600")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="600") as home:
+        yield home
 
 
 @pytest.fixture(autouse=True)
@@ -61,11 +60,11 @@ def state(pid: int) -> tuple[str, float]:
 
 def expect_end(pid: int, cpu: float = CPU_SECONDS) -> int:
     """Wait for the end of a process that may use so many CPU seconds for it; return its exit code."""
-    until, before = time.monotonic() + SECONDS, state(pid)[1]
+    end, before = time.monotonic() + SECONDS, state(pid)[1]
     used = before
     while (now := state(pid))[0] != "Z":
         used = now[1]
-        if time.monotonic() > until:
+        if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
             pytest.fail(f"still there, in state {now[0]}, after {used - before:.2f} s of CPU")
         time.sleep(0.02)
@@ -84,9 +83,8 @@ def vanish(program: Program) -> int:
 
 def loading(home: Home, editor: str) -> Program:
     program = detached(home, shows="")
-    until = time.monotonic() + 60
-    while len(list(Path(f"/proc/{program.pid}/task").iterdir())) < 2:  # the thread that handles its end has begun
-        assert time.monotonic() < until
+    # The thread that handles its end has begun.
+    until(lambda: len(list(Path(f"/proc/{program.pid}/task").iterdir())) >= 2)
     return program
 
 
@@ -164,8 +162,8 @@ def test_sighup_is_handled_although_it_was_ignored(program: Program) -> None:
 
 def test_a_terminal_that_reads_nothing_does_not_hold_up_the_end(home: Home) -> None:
     program = detached(home)
-    until = time.monotonic() + 3
-    while time.monotonic() < until:  # more than any buffer between the two has room for
+    end = time.monotonic() + 3
+    while time.monotonic() < end:  # more than any buffer between the two has room for
         program.write(key_bytes("?") + key_bytes("escape"))
         time.sleep(0.02)
     os.kill(program.pid, signal.SIGTERM)
@@ -181,9 +179,9 @@ def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
     shell.wait_for("Data Lake")
     pid = int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()[0])
     os.kill(pid, signal.SIGTSTP)
-    until = time.monotonic() + 60
+    end = time.monotonic() + 60
     while state(pid)[0] != "T":
-        assert time.monotonic() < until
+        assert time.monotonic() < end
         shell.pump(0.05)
     os.kill(shell.pid, signal.SIGKILL)
     os.close(shell.fd)
@@ -194,7 +192,7 @@ def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
 def test_a_command_that_waits_for_an_apply_ends(home: Home) -> None:
     """It continues without its terminal if it ignores SIGHUP, and ends at SIGTERM; the apply continues without it."""
     words = ("tenant", "default-tags", "apply", "--yes")
-    program = Program([sys.executable, "-m", "tui", *words], 120, 36, env=home.environment(), inherit=False)
+    program = on_terminal(home, *words)
     program.wait_for("0%:")
     vanish(program)
     program = detached(home, *words, shows="0%:")

@@ -1,13 +1,13 @@
 """The screens in a real browser."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.homes import Home
+from tests.waiting import async_until
 from tests.web.browser import CHROMIUM, MISSING, Browser, chromium
 from tests.web.serving import gone, serving
 
@@ -86,10 +86,11 @@ async def test_a_used_address_and_an_ended_server_are_explained(demo_slow: Home,
         await stranger.open(f"{server.origin}/")
         await stranger.expect("the address that frost web printed, which works once")
         assert await asyncio.to_thread(server.stop) == 0
-        until = time.monotonic() + 60
-        while "frost web has ended" not in await tab.value("document.getElementById('why').innerText"):
-            assert time.monotonic() < until
-            await asyncio.sleep(0.1)
+
+        async def is_explained() -> bool:
+            return "frost web has ended" in await tab.value("document.getElementById('why').innerText")
+
+        await async_until(is_explained)
 
 
 async def test_the_address_is_opened_through_a_private_file(demo_slow: Home, browser: Browser, tmp_path: Path) -> None:
@@ -98,10 +99,7 @@ async def test_the_address_is_opened_through_a_private_file(demo_slow: Home, bro
     opener.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {file}.part; mv {file}.part {file}\n')
     opener.chmod(0o700)
     with serving(demo_slow, opens=True, BROWSER=str(opener)) as server:
-        until = time.monotonic() + 60
-        while not file.exists():
-            assert time.monotonic() < until
-            await asyncio.sleep(0.05)
+        await async_until(file.exists)
         address = file.read_text()
         assert address.startswith("file:///")
         page = Path(address.removeprefix("file://"))

@@ -5,8 +5,9 @@ from typing import Any
 
 from tests.benchmarks.servers import MAX_KEY_RATE
 from tests.benchmarks.wrk import NUMBER, Exchange, Load
+from tests.people import OWNER, WEB_SHOP
 from tests.service.account import Key
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.service.running import Running
 
 KEYS = 16
 INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"

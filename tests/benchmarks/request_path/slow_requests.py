@@ -19,8 +19,8 @@ from tests.benchmarks.request_path.resource_loads import JSON, reads
 from tests.benchmarks.samples import warm_up
 from tests.benchmarks.servers import Platform, stores
 from tests.benchmarks.settings import settings
+from tests.people import OWNER, WEB_SHOP
 from tests.service.access import Iam, allow
-from tests.service.running import OWNER, WEB_SHOP
 
 MAX_DELAY_MILLISECONDS = 5
 PAUSE_MILLISECONDS, CONNECTIONS = 5, 2

@@ -1,0 +1,20 @@
+"""The people, organizations and tenants of the demo world."""
+
+OWNER = "owner@aurora.example"
+ADMIN = "admin@aurora.example"
+MEMBER = "member@aurora.example"
+VIEWER = "viewer@aurora.example"
+REGIONAL = "regional@aurora.example"
+BOREALIS_OWNER = "owner@borealis.example"
+OUTSIDER = "outsider@example.com"
+PEOPLE = (OWNER, ADMIN, MEMBER, VIEWER, REGIONAL, BOREALIS_OWNER, OUTSIDER)
+
+AURORA = "21b19d01-a6e8-4950-818c-144893bd4e01"
+BOREALIS = "3d0c4583-34e8-4bb0-a579-21b74ac1180d"
+WEB_SHOP = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
+DATA_LAKE = "c169179d-57e5-43c5-bb9c-7dd71336348d"
+STAGING = "c7125052-00f6-4680-9e94-e3a87bf1b117"
+SANDBOX = "41b0ad7f-6e0c-4f17-b5cb-7ebdd582fa8c"
+NEWSROOM = "eae729b9-26d8-4a2b-bf67-4649d1ea4d7d"
+BOREALIS_STAGING = "88fa06a2-8420-4a2f-8270-43f8fe633181"
+NOBODY = "00000000-0000-4000-8000-000000000000"
