@@ -101,6 +101,13 @@ def find_id(run: Invocation, kind: str, argument: str) -> str:
     return tenant_record_id(run, kind, argument)
 
 
+def find_named(run: Invocation, kind: str, argument: str) -> tuple[str, str]:
+    """Return an object for a sentence, and its id as `find_id` does: `policy "deploy" (ID)`, or `policy ID`."""
+    identifier = find_id(run, kind, argument)
+    is_name = identifier != argument.lower()
+    return f'{kind} "{safe(argument, 130)}" ({identifier})' if is_name else f"{kind} {identifier}", identifier
+
+
 def tenant_record_id(run: Invocation, kind: str, record_name: str) -> str:
     """Return the id of the only record with a name in the selected tenant. Reads all pages of the list.
 

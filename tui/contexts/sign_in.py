@@ -146,7 +146,7 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     contacting = loop.call_later(SOON, lambda: None if dialogs else show(Contacting(name, endpoint)))
     try:
         await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
+        if not waiting.done() or (closed.is_set() and waiting.exception() is not None):
             return False
         waiting.result()
     finally:

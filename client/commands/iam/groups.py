@@ -8,7 +8,7 @@ from client.commands.command import Group, Lazy
 from client.commands.completers import group_names
 from client.commands.iam import effects
 from client.commands.invocation import Invocation
-from client.commands.options import FORCE, MEMBER_TYPES, VERSION_HELP, find_id, missing, name_argument, pair
+from client.commands.options import FORCE, MEMBER_TYPES, VERSION_HELP, find_id, find_named, missing, name_argument, pair
 from client.commands.options import name as checked
 from client.commands.parameters import Option
 from client.commands.usage_errors import naming_flag
@@ -129,7 +129,7 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
     Members and policies are not deleted. The operations that members gain and lose are shown before the
     confirmation.
     """
-    group_id = find_id(run, "group", group_id)
+    group, group_id = find_named(run, "group", group_id)
     version = None
     with missing(run, ("group", group_id)):
         if dry_run:
@@ -138,7 +138,7 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
         if not force:
             version = _confirm_deletion(run, group_id)
         run.change_for_tenant(lambda tenant: groups.delete(tenant, group_id, version))
-    run.output.done(f"group {group_id} was deleted", {"id": group_id, "status": "deleted"})
+    run.output.done(f"{group} was deleted", {"id": group_id, "status": "deleted"})
 
 
 def _confirm_deletion(run: Invocation, group_id: str) -> int:
@@ -167,15 +167,15 @@ def add(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: boo
 
     The group's policies apply from the member's next request on.
     """
-    group_id = find_id(run, "group", group_id)
-    identifier = find_id(run, kind, identifier)
+    group, group_id = find_named(run, "group", group_id)
+    member, identifier = find_named(run, kind, identifier)
     with missing(run, ("group", group_id), (kind, identifier)):
         if dry_run:
             effects.dry_run(run, "addMember", groupId=group_id, principalType=kind, principalId=identifier)
             return
         change = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
     run.output.done(
-        f"{kind} {identifier} is a member of group {group_id} now" if change.changed else "already a member",
+        f"{member} is a member of {group} now" if change.changed else "already a member",
         {"groupId": group_id, "memberType": kind, "memberId": identifier, "changed": change.changed},
     )
 
@@ -207,9 +207,9 @@ def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: 
 
     The group's policies no longer apply from the member's next request on.
     """
-    group_id = find_id(run, "group", group_id)
-    identifier = find_id(run, kind, identifier)
-    unrelated = f"{kind} {identifier} is not a member of group {group_id}"
+    group, group_id = find_named(run, "group", group_id)
+    member, identifier = find_named(run, kind, identifier)
+    unrelated = f"{member} is not a member of {group}"
     see = f"frost iam group member list {group_id}"
     with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
         if dry_run:
@@ -217,6 +217,6 @@ def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: 
             return
         run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
     run.output.done(
-        f"{kind} {identifier} is no longer a member of group {group_id}",
+        f"{member} is no longer a member of {group}",
         {"groupId": group_id, "memberType": kind, "memberId": identifier, "status": "removed"},
     )

@@ -16,6 +16,7 @@ from client.commands.options import (
     FORCE,
     VERSION_HELP,
     find_id,
+    find_named,
     missing,
     missing_version,
     name_argument,
@@ -201,7 +202,7 @@ def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
 
     The operations that keys and identities gain and lose are shown before the confirmation.
     """
-    policy_id = find_id(run, "policy", policy_id)
+    policy, policy_id = find_named(run, "policy", policy_id)
     version = None
     with missing(run, ("policy", policy_id)):
         if dry_run:
@@ -210,7 +211,7 @@ def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
         if not force:
             version = _confirm_deletion(run, policy_id)
         run.change_for_tenant(lambda tenant: policies.delete(tenant, policy_id, version))
-    run.output.done(f"policy {policy_id} was deleted", {"id": policy_id, "status": "deleted"})
+    run.output.done(f"{policy} was deleted", {"id": policy_id, "status": "deleted"})
 
 
 def _confirm_deletion(run: Invocation, policy_id: str) -> int:
@@ -243,15 +244,15 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
     The policy applies from their next request on. A key with policies may perform only operations that its scopes,
     its creator and its policies all allow.
     """
-    policy_id = find_id(run, "policy", policy_id)
-    identifier = find_id(run, kind, identifier)
+    policy, policy_id = find_named(run, "policy", policy_id)
+    attachee, identifier = find_named(run, kind, identifier)
     with missing(run, ("policy", policy_id), (kind, identifier)):
         if dry_run:
             effects.dry_run(run, "attach", policyId=policy_id, principalType=kind, principalId=identifier)
             return
         change = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
     run.output.done(
-        f"policy {policy_id} is attached to {kind} {identifier} now" if change.changed else "already attached",
+        f"{policy} is attached to {attachee} now" if change.changed else "already attached",
         {"policyId": policy_id, "attacheeType": kind, "attacheeId": identifier, "changed": change.changed},
     )
 
@@ -268,9 +269,9 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
 
     The policy no longer applies from their next request on.
     """
-    policy_id = find_id(run, "policy", policy_id)
-    identifier = find_id(run, kind, identifier)
-    unrelated = f"policy {policy_id} is not attached to {kind} {identifier}"
+    policy, policy_id = find_named(run, "policy", policy_id)
+    attachee, identifier = find_named(run, kind, identifier)
+    unrelated = f"{policy} is not attached to {attachee}"
     see = f"frost iam policy attachments {policy_id}"
     with missing(run, ("policy", policy_id), (kind, identifier), unrelated=unrelated, see=see):
         if dry_run:
@@ -278,7 +279,7 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
             return
         run.change_for_tenant(lambda tenant: policies.detach(tenant, policy_id, kind, identifier))
     run.output.done(
-        f"policy {policy_id} is no longer attached to {kind} {identifier}",
+        f"{policy} is no longer attached to {attachee}",
         {"policyId": policy_id, "attacheeType": kind, "attacheeId": identifier, "status": "detached"},
     )
 
