@@ -101,6 +101,10 @@ def test_a_server_starts_the_checks_and_a_repeated_request_needs_no_statement(in
     asyncio.run(start())
     until(lambda: any("audit_head" in statement for statement in inside.statements))
     until(lambda: inside.get("/readyz", {}).status_code == 200)
-    inside.forget()
-    assert inside.get("/readyz", {}).json()["status"] == "ok"
-    assert inside.statements == []
+
+    def is_repeated_without_a_statement() -> bool:
+        inside.forget()
+        assert inside.get("/readyz", {}).json()["status"] == "ok"
+        return inside.statements == []
+
+    until(is_repeated_without_a_statement)  # a busy machine may repeat the checks between two requests
