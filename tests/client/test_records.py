@@ -1,5 +1,6 @@
 """Kinds of records: texts of cells and order of columns."""
 
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -85,7 +86,7 @@ def test_statuses_and_unknown_use_are_printed_as_sent() -> None:
     tightest = column(TENANT, "tightestQuota")
     assert tightest.text(record) == f"volume {UNKNOWN} of 10"
     assert tightest.sort_value(record) is None
-    assert tightest.sort_value({"tightestQuota": {"used": 1, "limit": 0}}) is None
+    assert tightest.sort_value({"tightestQuota": {"used": 1, "limit": 0}}) == math.inf
 
 
 def test_text_sorts_without_letter_case_numbers_and_times_by_size() -> None:
@@ -155,7 +156,7 @@ def test_policies_versions_and_identities_have_texts_of_their_own() -> None:
     assert (named(POLICY, policy)["Rules"], named(POLICY, policy)["Attached"]) == ("2", "0")
     version = {"version": 3, "change": "rollback", "rolledBackTo": 1, "changed": ["document", "name"]}
     assert named(VERSION, version)["Change"] == "rollback to 1"
-    assert named(VERSION, version)["Changes"] == "document, name"
+    assert named(VERSION, version)["Changed"] == "document, name"
     record = {"namespace": "shop", "serviceAccount": "checkout", "scopes": ["a:read", "b:read"], "inert": False}
     assert (named(BINDING, record)["Name"], named(BINDING, record)["Scopes"]) == ("shop/checkout", "a:read, b:read")
 

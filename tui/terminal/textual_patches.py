@@ -84,6 +84,7 @@ PRIVATE_NAMES = (
     PrivateName("textual.widgets:TextArea", "_matching_bracket_location", "has no public name of this property"),
     PrivateName("textual.widgets:TextArea", "_on_key", "is the handler to override for keys of the editor"),
     PrivateName("textual.widgets:Input", "_on_key", "is the handler to override for keys of the completion popup"),
+    PrivateName("textual.widgets:Input", "_on_paste", "keeps only the first line of a paste"),
     PrivateName(
         "textual_serve.app_service:AppService", "_build_environment", "builds the environment of the program of a tab"
     ),
