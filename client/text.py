@@ -58,15 +58,23 @@ def wrapped(text: str, cells: int) -> list[str]:
         if len(joined) <= cells:
             line = joined
             continue
+        room = cells - len(line) - 1
+        if line.strip() and len(word) > cells and (end := _cut_before(word, room)):
+            line, word = f"{line} {word[:end]}", word[end:]
         if line.strip():
             lines.append(line.rstrip())
         while len(word) > cells:
-            end = 1 + max(word.rfind(":", 0, cells), word.rfind("/", 0, cells))
+            end = _cut_before(word, cells)
             end = end if end > cells // 2 else cells
             lines.append(word[:end])
             word = word[end:]
         line = word
     return [*lines, line.rstrip()] if line.strip() or not lines else lines
+
+
+def _cut_before(word: str, cells: int) -> int:
+    """Return the number of the first characters, at most `cells`, that end with the last `:` or `/`; 0 without one."""
+    return 1 + max(word.rfind(":", 0, max(cells, 0)), word.rfind("/", 0, max(cells, 0)))
 
 
 def mixed_scripts(text: str) -> bool:
