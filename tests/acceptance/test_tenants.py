@@ -12,10 +12,10 @@ from tests.people import (
     DATA_LAKE,
     MEMBER,
     NEWSROOM,
-    NOBODY,
     OUTSIDER,
     SANDBOX,
     STAGING,
+    UNKNOWN_ID,
     WEB_SHOP,
 )
 from tests.waiting import until
@@ -81,11 +81,11 @@ def test_renaming_needs_an_id(shared: Home) -> None:
 def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
     demo.sign_in(MEMBER)
     for words, code in ((["tenant", "use"], 5), (["tenant", "current", "--tenant"], 4)):
-        missing = demo.frost(*words, NOBODY)
+        missing = demo.frost(*words, UNKNOWN_ID)
         for out_of_reach in (NEWSROOM, DATA_LAKE):
             foreign = demo.frost(*words, out_of_reach)
             assert foreign.code == missing.code == code
-            assert foreign.err.replace(out_of_reach, "ID") == missing.err.replace(NOBODY, "ID")
+            assert foreign.err.replace(out_of_reach, "ID") == missing.err.replace(UNKNOWN_ID, "ID")
     assert demo.frost("tenant", "use", "Newsroom").code == 5
 
 

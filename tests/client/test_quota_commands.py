@@ -236,7 +236,7 @@ def test_a_plan_fits_as_often_as_it_can_be_carried_out(plan: tuple[list[dict[str
         return
     assert result.times == 0 or fits(quotas, wanted, result.times)
     assert not fits(quotas, wanted, result.times + 1)
-    # The first to break is broken by the first plan too many, or stands nearest to that.
+    # The first to break is broken by the first plan too many, or is nearest to that.
     by_type = {one["resourceType"]: one for one in quotas}
     first = by_type[str(result.first)]
     assert first["used"] + (result.times + 1) * wanted[first["resourceType"]] > first["limit"]

@@ -18,10 +18,10 @@ from tests.people import (
     BOREALIS_OWNER,
     MEMBER,
     NEWSROOM,
-    NOBODY,
     OUTSIDER,
     OWNER,
     REGIONAL,
+    UNKNOWN_ID,
     VIEWER,
     WEB_SHOP,
 )
@@ -39,7 +39,7 @@ APART = ("account.delete", "session.revoke_all", "session.end")
 _EVALUATION: dict[str, Any] = {
     "subject": {"type": "api_key", "id": KEYS["terraform"]},
     "action": {"name": READ},
-    "resource": {"type": "instances", "id": NOBODY},
+    "resource": {"type": "instances", "id": UNKNOWN_ID},
 }
 _DRAFT = {"documentText": document_text(allow(READ))}
 _QUESTION = {"operation": READ, "target": "*"}
@@ -62,7 +62,7 @@ BODIES: dict[str, Any] = {
     "workload_identity.issuer.set": {"issuer": "https://cluster.example", "keys": [_KEY]},
     "resource.create": {"name": "x", "region": "eu-fra-1"},
     "resource.update": {"name": "renamed"},
-    "interactive.open": {"resourceId": NOBODY},
+    "interactive.open": {"resourceId": UNKNOWN_ID},
     "quota_request.create": _QUOTA,
     "quota_request.create_organization": _QUOTA,
     # Without a name in the audit log: what only tries.
@@ -111,7 +111,7 @@ class Route:
 
     def at(self, **ids: str) -> str:
         """The path with these ids; a tenant and an organization are those of the demo world's first person."""
-        path = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], PLACES.get(found[1], NOBODY)), self.path)
+        path = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], PLACES.get(found[1], UNKNOWN_ID)), self.path)
         query = QUERIES.get(self.rule.audit_event or "")
         return f"{path}?{query}" if query else path
 

@@ -19,7 +19,7 @@ from service.errors import ApiError
 from tests.api import UnixConnection, exchange
 from tests.benchmarks.revocations import KINDS, REFUSED, ask_during
 from tests.effort import take_as_long
-from tests.people import NOBODY, OUTSIDER, OWNER, WEB_SHOP
+from tests.people import OUTSIDER, OWNER, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.audited import full_log
@@ -217,5 +217,5 @@ def test_foreign_and_unknown_tenants_are_refused_alike(network: Running) -> None
         answer = ask_on(connection, "GET", f"/api/v1/tenants/{tenant}", [credential])
         answers.add((answer.status, answer.body))
 
-    assert take_as_long(ask, (WEB_SHOP, NOBODY), 300)
+    assert take_as_long(ask, (WEB_SHOP, UNKNOWN_ID), 300)
     assert len(answers) == 1

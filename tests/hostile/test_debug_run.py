@@ -16,7 +16,7 @@ from client.transport.async_client import AsyncClient
 from service.authn import secret_format
 from tests.homes import Home
 from tests.leaks import secrets_in
-from tests.people import AURORA, MEMBER, NOBODY, STAGING
+from tests.people import AURORA, MEMBER, STAGING, UNKNOWN_ID
 from tests.tui.screens import opened as screens
 from tests.tui.screens import use_key
 
@@ -40,7 +40,7 @@ tenant activity
 iam group create --name made
 iam policy create --name made --document {DOCUMENT}
 iam policy attach made --type group --id made
-4 --tenant {NOBODY} tenant quota
+4 --tenant {UNKNOWN_ID} tenant quota
 2 iam policy create --name bad --document nonsense
 platform status
 platform audit verify

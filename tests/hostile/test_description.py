@@ -11,7 +11,7 @@ import pytest
 
 from service.catalogue.resource_types import kinds, quota_types
 from tests.hostile.callers import PEOPLE, SCOPES
-from tests.people import AURORA, BOREALIS, NEWSROOM, NOBODY, STAGING, WEB_SHOP
+from tests.people import AURORA, BOREALIS, NEWSROOM, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, STOREFRONT, Iam, allow, deny, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
@@ -44,9 +44,9 @@ def description_with_values(platform: Running) -> dict[str, Any]:
     description: dict[str, Any] = platform.get("/api/openapi.json").json()
     iam = Iam(platform)
     # An earlier caller may have deleted all of them.
-    policies = [*(one["id"] for one in iam.get("/iam/policies")["policies"]), NOBODY]
-    groups = [*(one["id"] for one in iam.get("/iam/groups")["groups"]), NOBODY]
-    instances = [*(one["id"] for one in iam.get("/resources/instance")["resources"]), NOBODY][:4]
+    policies = [*(one["id"] for one in iam.get("/iam/policies")["policies"]), UNKNOWN_ID]
+    groups = [*(one["id"] for one in iam.get("/iam/groups")["groups"]), UNKNOWN_ID]
+    instances = [*(one["id"] for one in iam.get("/resources/instance")["resources"]), UNKNOWN_ID][:4]
     documents = [
         document(allow(READ)),
         document(allow("*"), deny("iam:*")),
@@ -54,10 +54,10 @@ def description_with_values(platform: Running) -> dict[str, Any]:
     ]
     principals = [KEYS["tenant-reader"], KEYS["viewer-dashboard"], IDENTITIES["checkout"], groups[0]]
     values: dict[str, list[Any]] = {
-        "tenant_id": [WEB_SHOP, STAGING, NEWSROOM, NOBODY],
+        "tenant_id": [WEB_SHOP, STAGING, NEWSROOM, UNKNOWN_ID],
         "organization_id": [AURORA, BOREALIS],
         "kind": list(kinds()),
-        "key_id": [KEYS["terraform"], KEYS["tenant-reader"], NOBODY],
+        "key_id": [KEYS["terraform"], KEYS["tenant-reader"], UNKNOWN_ID],
         "binding_id": [*IDENTITIES.values()],
         "version": ["1", "2", "x"],
         "memberType": ["api_key", "workload_identity"],
@@ -81,7 +81,7 @@ def description_with_values(platform: Running) -> dict[str, Any]:
     }
     for names, some in (
         (("memberId", "attacheeId", "principalId"), principals),
-        (("cluster_id", "clusterId"), [STOREFRONT, NOBODY]),
+        (("cluster_id", "clusterId"), [STOREFRONT, UNKNOWN_ID]),
         (("group_id", "groupId"), groups),
         (("policy_id", "policyId"), policies),
         (("resource_id", "resourceId"), instances),

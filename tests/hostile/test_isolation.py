@@ -12,7 +12,7 @@ import pytest
 
 from tests.hostile.callers import FOREIGN, PEOPLE, Callers, Route, routes, words
 from tests.hostile.world import World
-from tests.people import ADMIN, BOREALIS, BOREALIS_STAGING, NEWSROOM, NOBODY, OWNER, STAGING, WEB_SHOP
+from tests.people import ADMIN, BOREALIS, BOREALIS_STAGING, NEWSROOM, OWNER, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.running import Running
 
 ROUTES = routes()
@@ -121,7 +121,7 @@ def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Cal
     count = 0
     for route in IN_TENANTS:
         plain = callers.ask(caller, route.method, route.at(), None)
-        for named in ((STAGING,), (NOBODY,), ("x",), (WEB_SHOP, STAGING), (STAGING, WEB_SHOP), ("",)):
+        for named in ((STAGING,), (UNKNOWN_ID,), ("x",), (WEB_SHOP, STAGING), (STAGING, WEB_SHOP), ("",)):
             headers = [("X-Tenant-Id", value) for value in named]
             answer = callers.ask(caller, route.method, route.at(), route.body, *headers)
             expected = words(plain) if plain.status == 403 else (403, "TENANT_ACCESS_DENIED")
@@ -136,7 +136,7 @@ def test_another_tenant_is_refused_in_the_path_and_in_a_header(callers: Callers)
         answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, *more)
         assert answer.status == 403, (route.name, caller, header, answer)
     # The owner may enter both tenants.
-    for other in (STAGING, BOREALIS_STAGING, NOBODY, "x"):
+    for other in (STAGING, BOREALIS_STAGING, UNKNOWN_ID, "x"):
         answer = callers.ask("owner", "GET", f"/api/v1/tenants/{WEB_SHOP}", None, ("X-Tenant-Id", other))
         assert words(answer) == (403, "TENANT_ACCESS_DENIED"), other
     described = callers.platform.get("/api/openapi.json").json()["paths"]

@@ -16,7 +16,7 @@ from service.db.statements import lock_tenant
 from service.db.tables import quota_requests, resources
 from service.quotas import limits
 from tests.api import Answer
-from tests.people import ADMIN, AURORA, BOREALIS_OWNER, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, OWNER, SANDBOX, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import code, details
 from tests.service.factories import AT as NOW
 from tests.service.held import ARRIVAL_SECONDS
@@ -129,7 +129,7 @@ def test_one_of_a_hundred_requests_at_once_waits_for_review(sandbox: Quotas) -> 
     # The database itself keeps a second one out.
     with sandbox.database() as connection:
         first = connection.execute(select(quota_requests).where(quota_requests.c.id == waiting)).one()
-        again = first._asdict() | {"id": NOBODY}
+        again = first._asdict() | {"id": UNKNOWN_ID}
         with pytest.raises(Exception, match=r"(?i)unique"), connection.begin_nested():
             connection.execute(insert(quota_requests).values(again))
         connection.execute(insert(quota_requests).values(again | {"status": "rejected"}))
@@ -167,7 +167,7 @@ def test_requests_of_a_tenant_are_limited_for_each_hour(sandbox: Quotas) -> None
 
 def test_a_stranger_learns_nothing_by_asking(platform: Running) -> None:
     stranger = Quotas(platform, BOREALIS_OWNER, WEB_SHOP, AURORA)
-    unknown = Quotas(platform, BOREALIS_OWNER, NOBODY, NOBODY)
+    unknown = Quotas(platform, BOREALIS_OWNER, UNKNOWN_ID, UNKNOWN_ID)
     bodies: list[Any] = [{"resourceType": "vcpu", "limit": 1, "reason": "x"}, {"resourceType": "image"}, [], {"x": 1}]
     for body, path in product(bodies, ("path", "organization_path")):
         foreign, absent = (stranger.send(getattr(quotas, path), body) for quotas in (stranger, unknown))

@@ -11,7 +11,7 @@ from service.db.engine import Database
 from service.db.tables import audit_log
 from tests import people as seed
 from tests.api import Answer
-from tests.people import ADMIN, AURORA, BOREALIS_OWNER, DATA_LAKE, MEMBER, NOBODY, OWNER, WEB_SHOP
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, DATA_LAKE, MEMBER, OWNER, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code
 from tests.service.audited import trace
 from tests.service.queries import execute, fetch, fetch_scalars
@@ -190,14 +190,14 @@ def test_pages_have_each_entry_once_and_the_newest_first(platform: Running, plat
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        (f"policy:{NOBODY}", Target("policy", NOBODY)),
-        (f"floating_ip:{NOBODY}", Target("floating_ip", NOBODY)),
+        (f"policy:{UNKNOWN_ID}", Target("policy", UNKNOWN_ID)),
+        (f"floating_ip:{UNKNOWN_ID}", Target("floating_ip", UNKNOWN_ID)),
         (f"/api/v1/tenants/{WEB_SHOP}", Target("tenant", WEB_SHOP)),
         (f"/api/v1/tenants/{WEB_SHOP}/default-tags/apply", Target("tenant", WEB_SHOP)),
-        (f"/api/v1/tenants/{WEB_SHOP}/iam/policies/{NOBODY}/attachments", Target("policy", NOBODY)),
+        (f"/api/v1/tenants/{WEB_SHOP}/iam/policies/{UNKNOWN_ID}/attachments", Target("policy", UNKNOWN_ID)),
         (f"/api/v1/tenants/{WEB_SHOP}/iam/policies/%00", Target("tenant", WEB_SHOP)),
-        (f"/api/v1/tenants/{WEB_SHOP}/api-keys/{NOBODY.upper()}/revoke", Target("api_key", NOBODY)),
-        (f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{NOBODY}/start", Target("instance", NOBODY)),
+        (f"/api/v1/tenants/{WEB_SHOP}/api-keys/{UNKNOWN_ID.upper()}/revoke", Target("api_key", UNKNOWN_ID)),
+        (f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{UNKNOWN_ID}/start", Target("instance", UNKNOWN_ID)),
         (f"/api/v1/organizations/{AURORA}/tenants", Target("organization", AURORA)),
         ("platform", None),
         ("user_code", None),

@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from service.db.engine import Database
 from service.db.tables import audit_log, resources, tenants
 from tests.api import Answer
-from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
+from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, OWNER, SANDBOX, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
@@ -228,7 +228,7 @@ def test_signals_come_while_it_runs_and_its_result_needs_access_to_default_tags(
 
 
 def test_an_unknown_run_and_one_of_another_tenant_are_not_found(platform: Running) -> None:
-    for run_id in (NOBODY, "x", "apply-default-tags", "%27"):
+    for run_id in (UNKNOWN_ID, "x", "apply-default-tags", "%27"):
         for preview in (True, False):
             assert code(ask(platform, f"runs/{run_id}/undo", {"preview": preview})) == (404, "NOT_FOUND")
     put(platform, {"tenant": "here"})

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from service.db.engine import Database
 from service.db.tables import audit_log, operations, tenants
-from tests.people import AURORA, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, STAGING, WEB_SHOP
+from tests.people import AURORA, MEMBER, NEWSROOM, OUTSIDER, OWNER, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import KEYS, code
 from tests.service.audited import full_log, trace
 from tests.service.queries import fetch
@@ -48,7 +48,7 @@ REFUSALS: list[tuple[str, str, str, Any, str]] = [
     (MEMBER, "PATCH", f"/api/v1/tenants/{STAGING}", X, "PERMISSION_DENIED"),
     (OUTSIDER, "PATCH", f"/api/v1/tenants/{STAGING}", X, "TENANT_ACCESS_DENIED"),
     (MEMBER, "PATCH", f"/api/v1/tenants/{NEWSROOM}", X, "TENANT_ACCESS_DENIED"),
-    (OWNER, "PATCH", f"/api/v1/tenants/{NOBODY}", X, "TENANT_ACCESS_DENIED"),
+    (OWNER, "PATCH", f"/api/v1/tenants/{UNKNOWN_ID}", X, "TENANT_ACCESS_DENIED"),
     (OWNER, "PATCH", "/api/v1/tenants/no-id", X, "INVALID_INPUT"),
     (OWNER, "PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"name": "x"}, "INVALID_INPUT"),
     (OUTSIDER, "POST", CREATE, X, "PERMISSION_DENIED"),

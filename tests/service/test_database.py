@@ -58,8 +58,8 @@ def test_a_transaction_that_fails_and_a_read_are_rolled_back(counter: Database) 
         connection.execute(set_counter(7))
     assert count(counter) == 1
     with pytest.raises(IntegrityError) as caught:
-        execute(counter, insert(platform_state).values(name="counter", value="WHAT-NOBODY-READS"))
-    assert "WHAT-NOBODY-READS" not in str(caught.value)
+        execute(counter, insert(platform_state).values(name="counter", value="WHAT-UNKNOWN_ID-READS"))
+    assert "WHAT-UNKNOWN_ID-READS" not in str(caught.value)
     # A reader does not wait for a writer.
     with counter.write() as connection:
         connection.execute(set_counter(2))

@@ -9,7 +9,7 @@ from service.authzen.request_bodies import MAX_EVALUATIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.api import Answer
-from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP
+from tests.people import BOREALIS_OWNER, MEMBER, NEWSROOM, OUTSIDER, OWNER, UNKNOWN_ID, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key, create
 from tests.service.queries import fetch, fetch_scalars
@@ -183,14 +183,14 @@ def test_unknown_subjects_actions_and_resources_are_refused_alike(asking: Asking
     there, owner = asking.one, ("user", OWNER)
     assert asking.got(EVALUATION, asking.question(("user", VIEWER), "start", there)) == REFUSED
     subjects = [("user", text) for text in ("nobody@aurora.example", OUTSIDER, "\u0000", "x" * 100_000)]
-    subjects += [(kind, NOBODY) for kind in ("group", "api_key", "workload_identity")]
+    subjects += [(kind, UNKNOWN_ID) for kind in ("group", "api_key", "workload_identity")]
     actions = ("fly", "compute:instances:fly", "storage:volumes:read", "")
     spaceship = {"type": "spaceship", "id": "1"}
     unknown = [
         *[asking.question(subject, "start", there) for subject in subjects],
         *[asking.question(owner, action, there) for action in actions],
-        *[asking.question(owner, "start", one) for one in (*map(instance, (NOBODY, "\u0000", "*")), spaceship)],
-        asking.question(owner, "organizations:tenants:read", {"type": "tenant", "id": NOBODY}),
+        *[asking.question(owner, "start", one) for one in (*map(instance, (UNKNOWN_ID, "\u0000", "*")), spaceship)],
+        asking.question(owner, "organizations:tenants:read", {"type": "tenant", "id": UNKNOWN_ID}),
     ]
     for body in unknown:
         assert asking.got(EVALUATION, body) == REFUSED, body

@@ -29,7 +29,7 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import live_credentials
 from service.resources import interactive, queries, routes
-from tests.people import NOBODY, OUTSIDER, OWNER, PEOPLE, WEB_SHOP
+from tests.people import OUTSIDER, OWNER, PEOPLE, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import allow, deny, document_text
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
@@ -118,7 +118,7 @@ class World:
 
     def caller(self, connection: Connection, kind: str, name: str) -> Principal:
         if kind == "user":
-            return Principal("session", "r", user_id=self.people.get(name, NOBODY))
+            return Principal("session", "r", user_id=self.people.get(name, UNKNOWN_ID))
         if kind == "api_key":
             if name not in self.secrets:
                 raise ApiError(401, "X", "x")
@@ -158,7 +158,7 @@ def on_resource(world: World, dice: random.Random) -> Question:
     verb = dice.choice([*VERBS])
     row = dice.choice(world.resources)
     kind = kinds()[row.kind]
-    identifier = dice.choice((*[row.id] * 7, NOBODY))
+    identifier = dice.choice((*[row.id] * 7, UNKNOWN_ID))
     tags = dice.choice((None, *TAGS)) if verb in ("update", "create") else None
     region = dice.choice(REGIONS)
     rule = ROUTE_POLICIES[VERBS[verb]]
@@ -223,7 +223,7 @@ CONSTRAINTS: tuple[Callable[[random.Random], dict[str, Any]], ...] = (
     lambda dice: {"ipInRange": {"frn:sourceIp": [dice.choice(("203.0.113.0/24", "2001:db8::/32"))]}},
     lambda dice: {"equals": {"frn:principalType": dice.choice(("user", "api_key", "workload_identity"))}},
     lambda dice: {"before": {"frn:currentTime": f"{dice.choice((2020, 2099))}-01-01T00:00:00Z"}},
-    lambda dice: {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
+    lambda dice: {"equals": {"frn:tenant": dice.choice((WEB_SHOP, UNKNOWN_ID))}},
 )
 
 
@@ -251,7 +251,7 @@ def test_the_decision_point_and_the_platform_decide_alike(world: World, seed: in
     subjects = [
         ("user", [*PEOPLE, "nobody@aurora.example"]),
         ("api_key", [*world.keys]),
-        ("workload_identity", [*world.identities, NOBODY]),
+        ("workload_identity", [*world.identities, UNKNOWN_ID]),
     ]
     questions, done = [], []
     for _ in range(QUESTIONS):

@@ -9,7 +9,7 @@ import pytest
 
 from tests import people as seed
 from tests.api import Answer
-from tests.people import AURORA, BOREALIS, DATA_LAKE, NEWSROOM, NOBODY, WEB_SHOP
+from tests.people import AURORA, BOREALIS, DATA_LAKE, NEWSROOM, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import code
 from tests.service.running import Running
 
@@ -64,7 +64,7 @@ def test_tenants_and_organizations_of_a_caller(demo: Running, caller: str) -> No
         if "@" in caller or caller in ("terraform", "former-admin"):
             assert code(ask(method, path)) == (INVALID if organization in manages else NO_PERMISSION), path
 
-    for tenant in (*sorted(ALL), NOBODY):
+    for tenant in (*sorted(ALL), UNKNOWN_ID):
         path = f"tenants/{tenant}"
         if tenant in enters:
             assert [ask("GET", path).status, ask("GET", f"{path}/operations").status] == [200, 200]
@@ -74,7 +74,7 @@ def test_tenants_and_organizations_of_a_caller(demo: Running, caller: str) -> No
                 assert code(ask("GET", path + end)) == (403, "TENANT_ACCESS_DENIED"), tenant
     assert {one["id"] for one in ask("GET", "tenants").json()["tenants"]} == enters
     member_of = {organization_of(tenant) for tenant in enters}
-    for organization in (AURORA, BOREALIS, NOBODY):
+    for organization in (AURORA, BOREALIS, UNKNOWN_ID):
         path = f"organizations/{organization}/tenants"
         if organization in member_of:
             ids = {tenant["id"] for tenant in ask("GET", path).json()["tenants"]}
@@ -93,6 +93,6 @@ def test_a_foreign_id_is_refused_in_the_words_of_an_unknown_one(demo: Running) -
         (seed.BOREALIS_OWNER, "tenants/{}", WEB_SHOP, "tenant access denied"),
         (seed.ADMIN, "organizations/{}/tenants", BOREALIS, of_organization),
     ):
-        answers = [demo.get(f"/api/v1/{path.format(identifier)}", as_=email) for identifier in (foreign, NOBODY)]
+        answers = [demo.get(f"/api/v1/{path.format(identifier)}", as_=email) for identifier in (foreign, UNKNOWN_ID)]
         assert answers[0].body == answers[1].body
         assert [(answer.status, answer.json()["error"]["message"]) for answer in answers] == [(403, message)] * 2

@@ -7,7 +7,7 @@ from sqlalchemy import insert, select
 
 from service.db.engine import Database
 from service.db.tables import group_members
-from tests.people import DATA_LAKE, NOBODY, STAGING, WEB_SHOP
+from tests.people import DATA_LAKE, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, details
 
 NOT_FOUND = (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
@@ -50,7 +50,7 @@ def test_a_change_keeps_the_other_members_and_without_effect_the_version(iam: Ia
     assert code(iam.ask("PATCH", f"/iam/groups/{group}", {})) == (400, "INVALID_INPUT")
     same = iam.ask("PATCH", f"/iam/groups/{group}", {"name": other, "description": ""})
     assert (iam.done(same), same.json()["version"]) == (False, 3)
-    for identifier in (NOBODY, "nonsense", "00000000", WEB_SHOP.upper(), "{" + NOBODY + "}"):
+    for identifier in (UNKNOWN_ID, "nonsense", "00000000", WEB_SHOP.upper(), "{" + UNKNOWN_ID + "}"):
         for method, body in (("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)):
             answer = iam.ask(method, f"/iam/groups/{identifier}", body)
             assert (answer.status, answer.body) == NOT_FOUND

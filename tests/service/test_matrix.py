@@ -11,7 +11,7 @@ import pytest
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.catalogue.operations import enforced_scopes
-from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP
+from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, NEWSROOM, OUTSIDER, OWNER, UNKNOWN_ID, VIEWER, WEB_SHOP
 from tests.service.access import Iam, code
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
@@ -21,7 +21,7 @@ PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "o
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
 # These end the session of their caller.
 ENDING = ("/api/v1/sessions/revoke-all", "/api/v1/sessions/current/end")
-PLACES = {"{T}": WEB_SHOP, "{O}": AURORA, "{id}": NOBODY}
+PLACES = {"{T}": WEB_SHOP, "{O}": AURORA, "{id}": UNKNOWN_ID}
 WRONG = {401, 429}  # of the same wrong key over and over, the later ones are not even looked at
 
 

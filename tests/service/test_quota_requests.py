@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import select
 
 from service.db.tables import audit_log
-from tests.people import ADMIN, BOREALIS, BOREALIS_OWNER, NEWSROOM, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP
+from tests.people import ADMIN, BOREALIS, BOREALIS_OWNER, NEWSROOM, OWNER, SANDBOX, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.quotas import REVIEWS, Quotas
@@ -161,7 +161,7 @@ def test_a_review_decides_once(sandbox: Quotas) -> None:
     assert [one["status"] for one in sandbox.organization_history()] == ["rejected", "rejected"]
     # A review needs a request of an organization and a decision.
     of_tenant = sandbox.decided("vcpu", 90)
-    for identifier in (NOBODY, "x", of_tenant["id"].upper(), of_tenant["id"]):
+    for identifier in (UNKNOWN_ID, "x", of_tenant["id"].upper(), of_tenant["id"]):
         assert code(sandbox.review(identifier, "approve")) == (404, "NOT_FOUND")
     waiting = sandbox.waiting("ram", 4_000_000)
     for body in ({"decision": "deny"}, {}, {"decision": "approve", "limit": 1}, {"decision": "approve", "note": " "}):

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from service.db.engine import Database
 from service.db.tables import audit_log, resources
 from tests.api import Answer
-from tests.people import MEMBER, NOBODY, OUTSIDER, OWNER, REGIONAL, SANDBOX, STAGING, VIEWER, WEB_SHOP
+from tests.people import MEMBER, OUTSIDER, OWNER, REGIONAL, SANDBOX, STAGING, UNKNOWN_ID, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.running import Running
@@ -131,7 +131,7 @@ def test_a_policy_narrows_a_key_to_its_resources_and_a_deny_wins(platform: Runni
 
 
 def test_absent_kinds_and_states_are_refused_and_empty_kinds_are_listed(platform: Running) -> None:
-    absent = (NOBODY, ELSEWHERE, VOLUME, "x" * 50)
+    absent = (UNKNOWN_ID, ELSEWHERE, VOLUME, "x" * 50)
     for path in (kind("spaceship"), *(kind("instance", identifier) for identifier in absent)):
         assert code(platform.get(path, as_=OWNER)) == (404, "NOT_FOUND")
     empty = platform.get(kind("instance", tenant=SANDBOX), as_=OWNER)
@@ -170,7 +170,7 @@ def test_an_invalid_resource_is_refused_before_authorization(platform: Running) 
 def test_pages_skip_hidden_resources_and_are_never_empty(platform: Running, platform_database: Database) -> None:
     iam = Iam(platform)
     key = Key(platform, "compute:read")
-    policy = iam.policy(f"none {key.id}", allow("compute:*", targets=(f"frn:compute:*:*:instances/{NOBODY}",)))
+    policy = iam.policy(f"none {key.id}", allow("compute:*", targets=(f"frn:compute:*:*:instances/{UNKNOWN_ID}",)))
     iam.attach(policy, "api_key", key.id)
     path = kind("instance") + "?limit=5"
     assert code(key.use("GET", path)) == (403, "INSUFFICIENT_PERMISSIONS")

@@ -124,7 +124,7 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
     elif link.state == "lost" and link.since is not None:
         state, verb = f"! no response since {link.since.astimezone():%H:%M:%S} · retrying", "retry now"
         tone = "$text-error"
-    nobody = link.state == "signed_out"  # the identity is no longer valid
+    is_signed_out = link.state == "signed_out"  # the identity is no longer valid
     missing = workspace.tenant_id and tenant is None and workspace.tenants_state == "fresh"
     unnamed = workspace.tenant_id if workspace.tenants_state == "refused" else ""
     return HeaderState(
@@ -132,8 +132,8 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
         organization=tenant.organization_name if tenant is not None else "",
         tenant=tenant.display_name if tenant is not None else "unavailable: choose another" if missing else unnamed,
         status=tenant.status if tenant is not None else "",
-        who="" if nobody else workspace.who,
-        how="" if nobody else how,
+        who="" if is_signed_out else workspace.who,
+        how="" if is_signed_out else how,
         note=HINT if workspace.first_run and workspace.tenant_source != "here" else _source(workspace),
         read_only=bool(workspace.read_only),
         link=f"{state} · {refresh_key} {verb}" if verb and refresh_key else state,
