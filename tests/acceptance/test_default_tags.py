@@ -155,6 +155,7 @@ def paused(demo_platform: Path) -> Iterator[Tags]:
         yield tags
 
 
+@pytest.mark.slow
 def test_a_waiting_apply_reports_that_it_was_cancelled_and_exits_with_1(paused: Tags) -> None:
     program = paused.on_terminal("default-tags", "apply", "--yes", columns=200)
     program.wait_for("apply started")

@@ -137,6 +137,7 @@ def test_an_invalid_backup_stops_no_platform(demo: Home, tmp_path: Path) -> None
     assert demo.platform_pid() == pid
 
 
+@pytest.mark.slow
 def test_backup_and_restore_take_a_secret_file(demo: Home, tmp_path: Path) -> None:
     """As a replica is served; which folder is the current one does not matter."""
     demo.start()

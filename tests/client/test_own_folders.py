@@ -36,6 +36,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_umask")
 def test_the_first_start_makes_private_folders(home: Home) -> None:
     with screens(home) as program:

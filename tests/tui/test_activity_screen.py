@@ -64,6 +64,7 @@ async def test_new_entries_come_on_top_and_another_user_sees_none(demo: Home, ui
     await ui.until(lambda: not offered() & {"target", "organization"}, "no way on")
 
 
+@pytest.mark.slow
 async def test_an_entry_leads_to_its_target_and_back(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
 

@@ -80,6 +80,7 @@ async def test_keys_of_every_tenant_are_listed_with_state_and_use(ui: Ui) -> Non
     await ui.press("enter", gone="status-page")
 
 
+@pytest.mark.slow
 async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
@@ -206,6 +207,7 @@ async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) ->
     await ui.press("delete", toast="Delete account: this context works with an API key")
 
 
+@pytest.mark.slow
 @with_key("quota-bot")
 @pytest.mark.parametrize("launch", [Launch(tenant=WEB_SHOP)])
 async def test_a_key_without_access_to_the_list_of_tenants_is_refused_before_a_dialog(demo: Home, ui: Ui) -> None:

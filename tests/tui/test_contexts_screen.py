@@ -91,6 +91,7 @@ async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_se
         await ui.gone("You are not signed in")
 
 
+@pytest.mark.slow
 async def test_a_sign_in_names_a_platform_that_does_not_respond(demo_slow: Home, ui: Ui) -> None:
     open_connections: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda _, writer: open_connections.append(writer), "127.0.0.1", 0)

@@ -14,6 +14,7 @@ from tui.iam.editor.request_form import FieldInput
 READ = "compute:instances:read"
 
 
+@pytest.mark.slow
 async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> None:
     it = await edit()
     for columns in (120, 80, 140, 120):

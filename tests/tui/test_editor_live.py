@@ -157,6 +157,7 @@ async def test_a_late_response_does_not_replace_a_newer_one(
     assert it.editor.evaluation.any_target.effective == 1
 
 
+@pytest.mark.slow
 async def test_saving_starts_a_stopped_platform(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ)))
     assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
@@ -167,6 +168,7 @@ async def test_saving_starts_a_stopped_platform(demo: Home, edit: Edit) -> None:
     await it.ui.enter("started", shows=("version 1", "saved", "allowed by rule 1 typed meanwhile"))
 
 
+@pytest.mark.slow
 async def test_a_draft_follows_another_sign_in_and_names_its_tenant(demo: Home, edit: Edit) -> None:
     it = await edit()
     await it.expect("owner@aurora.example")

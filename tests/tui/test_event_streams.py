@@ -62,6 +62,7 @@ async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: H
     assert relay.opened[EVENTS] == 1
 
 
+@pytest.mark.slow
 async def test_a_run_of_another_tenant_keeps_one_stream(home: Home, relay: Relay, ui: Ui) -> None:
     other = f"/api/v1/tenants/{DATA_LAKE}/events"
     await settle(ui, relay)

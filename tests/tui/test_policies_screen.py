@@ -13,6 +13,7 @@ LOOK = "43f2f193-6e85-4f08-b592-7b0fe339d309"
 EVERYTHING = {"name": "all", "access": "allow", "operations": ["compute:*"], "targets": ["*"]}
 
 
+@pytest.mark.slow
 async def test_rules_and_orphaned_policies_are_shown_and_columns_filtered(ui: Ui) -> None:
     await ui.press("2", shows=("7 policies", "Sam Okafor (left)"))
     await ui.cursor_on("deployments")

@@ -13,6 +13,7 @@ async def open_screen(ui: Ui, name: str) -> None:
     await ui.until(lambda: ui.screen.record is not None, f"rows of {name}")
 
 
+@pytest.mark.slow
 @SMALL
 async def test_every_screen_names_context_tenant_and_credential(ui: Ui) -> None:
     await ui.expect_head("session")

@@ -43,6 +43,7 @@ async def test_quotas_are_listed_with_bars_tightest_first(ui: Ui) -> None:
     assert "…" not in "".join(line for line in ui.text.splitlines()[4:-1] if " of " in line)
 
 
+@pytest.mark.slow
 async def test_details_are_exact_and_rows_are_filtered_sorted_and_copied(ui: Ui) -> None:
     await quotas(ui)
     await ui.press("y", shows=("Copy", "JSON", "command: request a new limit"))
@@ -121,6 +122,7 @@ async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, m
         await ui.press("n", toast="only an owner or admin of the organization can request limits")
 
 
+@pytest.mark.slow
 @with_key("tenant-reader")
 @SMALL
 async def test_an_api_key_sees_its_tenant_and_needs_the_scope(demo: Home, ui: Ui) -> None:

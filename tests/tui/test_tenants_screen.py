@@ -117,6 +117,7 @@ def stored_tenant(home: Home) -> str:
     return str(home.json("tenant", "current")["displayName"])
 
 
+@pytest.mark.slow
 async def test_the_switcher_keeps_the_view_and_reports_what_it_cannot_store(demo: Home, ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.expect_head("Web Shop")

@@ -247,6 +247,7 @@ async def test_both_header_lines_end_in_the_same_cell(ui: Ui) -> None:
     assert [text for text in placed if re.fullmatch(r"connected(&#160;\d+&#160;ms)?", text)]
 
 
+@pytest.mark.slow
 async def test_removed_widgets_leave_no_cached_lines(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def caches() -> list[StylesCache]:
         gc.collect()
