@@ -294,6 +294,8 @@ async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(
         has_ended = sign_out(connection)
         request = asyncio.run_coroutine_threadsafe(ui.app.workspace.ask(account.me()), loop)
         refusals.append(request.exception(PATIENCE))
+        # The watch of the config file may see the end of the session first.
+        asyncio.run_coroutine_threadsafe(ui.app.workspace._reload_config(retry=False), loop).result(PATIENCE)
         return has_ended
 
     monkeypatch.setattr(auth_sign_in, "sign_out", sign_out_and_send_a_request)

@@ -28,6 +28,7 @@ from tui.shell.bars import Header, HeaderState
 from tui.shell.palette import Help, Line, Palette
 from tui.state.preferences import RememberedTenant
 from tui.tenants.switcher import TenantSwitcher
+from tui.widgets.dialog import Confirm
 from tui.widgets.heading import Heading
 from tui.widgets.picker import Entry, Menu, Picker
 from tui.widgets.record_table import RecordTable
@@ -261,3 +262,18 @@ async def test_removed_widgets_leave_no_cached_lines(shared: Home, monkeypatch: 
         current = caches()
         used = {id(one._styles_cache) for one in gc.get_objects() if isinstance(one, Widget)} | set(map(id, earlier))
         assert [one for one in current if id(one) not in used] == []
+
+
+async def test_a_dialog_that_ends_below_another_one_closes_after_it() -> None:
+    below, above = Confirm("Below?", [], yes="Yes"), Confirm("Above?", [], yes="Yes")
+    async with asked(below) as (app, pilot):
+        answers: list[bool | None] = []
+        app.push_screen(above, answers.append)
+        await pilot.pause()
+        below.close_with(True)
+        await pilot.pause()
+        assert (app.screen, app.answer, answers) == (above, "none yet", [])
+        above.close_with(False)
+        await pilot.pause()
+        await pilot.pause()
+        assert (app.screen_stack[1:], app.answer, answers) == ([], True, [False])

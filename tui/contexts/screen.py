@@ -187,15 +187,15 @@ class Contexts(ListScreen[ContextSummary]):
             is_current = name == self.workspace.context
             with self.workspace.ending_session() if is_current else nullcontext():
                 await sign_in.sign_out(self.app, self.workspace, name)
-                await self._read_again()
+                await self._read_again(signed_out=is_current)
 
-    async def _read_again(self) -> None:
-        """Reload the config file. Reconnect if the current context has changed."""
+    async def _read_again(self, *, signed_out: bool = False) -> None:
+        """Reload the config file. Reconnect if the current context has changed, or the user has signed out of it."""
         self.post_message(UndoCleared("changing contexts"))
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
-        if fresh.context != workspace.connection.context:
-            ended = fresh.context.session_ended and not fresh.context.credentials.kinds
+        ended = fresh.context.session_ended and not fresh.context.credentials.kinds
+        if fresh.context != workspace.connection.context or (signed_out and ended):
             workspace.arrive(fresh, signed_out="you signed out" if ended else "")
         else:
             workspace.connection = fresh

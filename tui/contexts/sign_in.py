@@ -21,6 +21,11 @@ from tui.widgets.dialog import SOON, Confirm, Dialog, hint
 if TYPE_CHECKING:
     from client.auth.oidc import DeviceCode as Code
 
+KEY_REJECTED = [
+    ("Why", "the key, or the account that created it, is revoked, expired or deleted"),
+    ("Next", "use another context, or set a new key:"),
+    (" ", "frost config set api_key -"),
+]
 QR_FRAME = 7, 30
 """Lines and cells that the dialog needs besides the QR code."""
 
@@ -126,10 +131,12 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
             closed.set()
 
     def close() -> None:
-        if dialogs and dialogs[-1].is_attached and not closed.is_set():
-            dialogs[-1].dismiss(True)
+        if dialogs and not closed.is_set():
+            dialogs[-1].close_with(True)
 
     def show(dialog: Contacting | DeviceCode) -> None:
+        if closed.is_set():
+            return  # the code arrived after Esc
         close()
         dialogs.append(dialog)
         app.push_screen(dialog, leave)
@@ -141,6 +148,7 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     waiting = asyncio.ensure_future(
         asyncio.to_thread(auth_sign_in.sign_in_device, connection, on_code=on_code, cancelled=cancelled)
     )
+    waiting.add_done_callback(lambda task: task.cancelled() or task.exception())  # nothing reads it after Esc
     leaving = asyncio.ensure_future(closed.wait())
     endpoint = contexts.homely(contexts.endpoint_text(connection), workspace.environ)
     contacting = loop.call_later(SOON, lambda: None if dialogs else show(Contacting(name, endpoint)))
@@ -175,17 +183,18 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 
 
 class SessionEnded(Confirm):
-    """Offers to sign in. Closes if another program signs in."""
+    """Offers a way to a valid credential. Closes if another program stores one."""
 
-    def __init__(self, context: str, endpoint: str, why: str, is_signed_out: Callable[[], bool]) -> None:
-        facts = [("Context", context), ("Endpoint", endpoint), ("Why", why)]
-        super().__init__("You are not signed in", facts, yes="Sign in", destructive=False)
+    def __init__(
+        self, question: str, facts: list[tuple[str, str]], is_signed_out: Callable[[], bool], *, yes: str
+    ) -> None:
+        super().__init__(question, facts, yes=yes, destructive=False)
         self._is_signed_out = is_signed_out
 
     @on(PrincipalLoaded)
     def _principal_loaded(self) -> None:
         if not self._is_signed_out():
-            self.dismiss(False)
+            self.close_with(False)
 
 
 async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
@@ -193,31 +202,26 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
 
     A new session does not help a context with an API key, because requests use the key.
     """
+
+    def is_signed_out() -> bool:
+        return workspace.link.state == "signed_out"
+
+    if not is_signed_out():
+        return True
+    facts = [("Context", workspace.context), ("Endpoint", contexts.homely(workspace.endpoint, workspace.environ))]
     if workspace.key_first:
-        return await _key_is_refused(app, workspace, open_contexts)
+        facts += KEY_REJECTED
+        if await app.push_screen_wait(SessionEnded("API key rejected", facts, is_signed_out, yes="Contexts")):
+            open_contexts()
+        return False
     if workspace.read_only:
         app.notify(f"You are not signed in, and {workspace.read_only}: sign-in is disabled", markup=False)
         return False
-    endpoint = contexts.homely(workspace.endpoint, workspace.environ)
-    why = workspace.link.why
-    question = SessionEnded(workspace.context, endpoint, why, lambda: workspace.link.state == "signed_out")
-    if not await app.push_screen_wait(question):
+    facts.append(("Why", workspace.link.why))
+    if not await app.push_screen_wait(SessionEnded("You are not signed in", facts, is_signed_out, yes="Sign in")):
         return False
     try:
         return await sign_in(app, workspace, workspace.context)
     except FrostError as error:
         app.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
         return False
-
-
-async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
-    facts = [
-        ("Context", workspace.context),
-        ("Endpoint", contexts.homely(workspace.endpoint, workspace.environ)),
-        ("Why", "the key, or the account that created it, is revoked, expired or deleted"),
-        ("Next", "use another context, or set a new key:"),
-        (" ", "frost config set api_key -"),
-    ]
-    if await app.push_screen_wait(Confirm("API key rejected", facts, yes="Contexts", destructive=False)):
-        open_contexts()
-    return False

@@ -233,10 +233,10 @@ class ContextRequests:
         expected = self._expected = []
         try:
             yield
-        except FrostError as error:
-            if self._expected is expected and error in expected:
+        except FrostError:
+            if self._expected is expected and expected:
                 self._expected = None
-                self._note(error)
+                self._note(expected[0])
             raise
         finally:
             if self._expected is expected:

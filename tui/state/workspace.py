@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
 from tui.state import contexts
@@ -157,14 +157,22 @@ class Workspace(ContextState):
 
     async def _reload_config(self, *, retry: bool = True) -> bool:
         """Read the config. After the end of a session, use its credential: only a new one, without `retry`."""
+        visit = self._visit
         fresh = await asyncio.to_thread(contexts.again, self.connection)
+        if visit is not self._visit:
+            return True
         credentials = fresh.context.credentials
-        is_new = credentials != self.connection.context.credentials
+        # A new secret in the keyring changes only the time of the file.
+        is_new = credentials != self.connection.context.credentials or credentials.store == "keyring"
+        is_elsewhere = fresh.context.api_endpoint != self.endpoint
         if self.link.state == "signed_out" and not (credentials.kinds and (retry or is_new)):
-            self.connection = fresh
-            self._changed(Topic.CONTEXTS)
+            if is_elsewhere:
+                self.arrive(fresh, signed_out=self.link.why)
+            else:
+                self.connection = fresh
+                self._changed(Topic.CONTEXTS)
             return False
-        if self.link.state == "signed_out" or fresh.context.api_endpoint != self.endpoint:
+        if self.link.state == "signed_out" or is_elsewhere:
             self.arrive(fresh)
             return True
         if self._client_connection is not None:
@@ -196,26 +204,28 @@ class Workspace(ContextState):
             both = asyncio.gather(client.ask(account.me()), _unless_refused(client.ask(tenants.list_all(usage=True))))
             me, page = await self._observe(client, both)
         except FrostError as error:
-            self._tenants_failed("failed", error)
+            self._tenants_failed(error)
             return
         self._set_principal(me)
         self._memory.who = self.who
         if isinstance(page, FrostError):
-            self.tenants = []
-            self._tenants_failed("refused", page)
+            self._tenants_failed(page)
             self._settle_tenant(me.tenant_id)
-            self._changed(Topic.IDENTITY)
-            return
-        self._show_tenants(page.tenants)
-        self._settle_tenant(page.default_tenant_id or "")
+        else:
+            self._show_tenants(page.tenants)
+            self._settle_tenant(page.default_tenant_id or "")
+            self.provisioning.noticed(page.tenants)
         self._changed(Topic.IDENTITY)
-        self.provisioning.noticed(page.tenants)
         self.applies.again()
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
 
-    def _tenants_failed(self, state: Literal["failed", "refused"], error: FrostError) -> None:
-        self.tenants_state, self.tenants_error = state, read_error_text(error)
+    def _tenants_failed(self, error: FrostError) -> None:
+        """Keep the old rows after a failure. Drop them if the principal may not see them."""
+        is_refused = error.exit_code is Exit.NOT_ALLOWED
+        if is_refused:
+            self.tenants, self._memory.tenants = [], []
+        self.tenants_state, self.tenants_error = "refused" if is_refused else "failed", read_error_text(error)
         self._changed(Topic.TENANTS)
 
     def _show_tenants(self, tenants: Sequence[TenantRecord]) -> None:

@@ -9,7 +9,7 @@ Only irreversible actions are confirmed, by y/n or buttons or, if strict, by the
 from collections.abc import Awaitable, Callable, Iterator
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
@@ -72,6 +72,19 @@ class Dialog(LaysOutOnce, ModalScreen[Result]):
         yield box
 
     listening = False
+    _late_result: tuple[Result] | None = None
+
+    def close_with(self, result: Result) -> None:
+        """Dismiss the dialog; below another one, as soon as that one is closed. `dismiss` would close the other one."""
+        if self.is_active:
+            self.dismiss(result)
+        else:
+            self._late_result = (result,)
+
+    @on(events.ScreenResume)
+    def _close_late(self) -> None:
+        if self._late_result is not None:
+            self.dismiss(self._late_result[0])
 
     def content(self) -> ComposeResult:
         """Yield the widgets inside the frame."""
@@ -252,7 +265,7 @@ class Confirm(Dialog[bool]):
         yield Grid(*self._facts(), classes="confirm--facts")
         yield from self.particulars()
         if any(mixed_scripts(value) for _, value in self.facts):
-            yield hint("A name has letters of different scripts: compare the id.")
+            yield hint("A name has letters of different scripts: compare the ID.")
         if self.typed is not None:
             instruction = hint(self._instruction)
             instruction.add_class("confirm--asked")
