@@ -232,14 +232,18 @@ def not_stored(stored: StoredKey) -> FrostError:
     """Return the error for the contexts that do not have the new key of a rotation, with what to do next."""
     from client.auth.credential_store import CONTEXT_CHANGED
 
-    name, error = next(iter(stored.errors.items()))
-    causes = "; ".join(f"in context {safe(other)}: {failed.message}" for other, failed in stored.errors.items())
+    first = next(iter(stored.errors.values()))
+    causes = "; ".join(f"in context {safe(name)}: {error.message}" for name, error in stored.errors.items())
     has_it = f"; stored in {' and '.join(map(safe, stored.contexts))}" if stored.contexts else ""
-    if error.code != CONTEXT_CHANGED:  # the command would store the key for the other endpoint
-        error.hint = f"store the printed key: {store_key_command(name)}"
-    error.message = f"the new key could not be stored {causes}{has_it}"
-    error.hint += "; the old key is still valid"
-    return error
+    # The command would store the key for the other endpoint of a context that has changed.
+    able = [name for name, error in stored.errors.items() if error.code != CONTEXT_CHANGED]
+    next_step = f"store the printed key: {' and '.join(map(store_key_command, able))}" if able else first.hint
+    return FrostError(
+        f"the new key could not be stored {causes}{has_it}",
+        code=first.code,
+        hint=f"{next_step}; the old key is still valid",
+        exit_code=first.exit_code,
+    )
 
 
 def store_key_command(name: str) -> str:
