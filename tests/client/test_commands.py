@@ -187,7 +187,7 @@ def test_a_platform_that_does_not_run_is_a_status_and_no_failure(run: Run, tmp_p
     assert (code, json.loads(out)["status"]) == (0, "stopped")
     code, out, _ = run("platform", "stop", "-o", "json")
     assert (code, json.loads(out)) == (0, {"status": "stopped"})
-    assert "the platform was not running; the next command starts it" in run("platform", "stop").err
+    assert "the platform was not running; the next command of a local context starts it" in run("platform", "stop").err
     assert run("platform", "operations").code == 7
     assert not (tmp_path / ".cli").exists()
 

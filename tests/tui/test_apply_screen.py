@@ -201,6 +201,7 @@ async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, ui: 
     await asyncio.to_thread(go_on, paced)
     await ui.expect("✓ applied")
     updated = runs(paced)[0]["summary"]["updated"]
+    await asyncio.to_thread(go_on, paced, "600")
     await ui.press("u", shows=("Recent runs in Web Shop", "completed", f"{updated}"))
     await ui.press("b")
     await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
@@ -208,6 +209,7 @@ async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, ui: 
     assert len(runs(paced)) == 1
     await ui.press("b")
     await ui.answer("y", to="Undo this run?", shows=("undoing", "lost tags"), head="◐ undoing")
+    await asyncio.to_thread(go_on, paced)
     await ui.expect_toast("default tags undone")
     await ui.press("u", shows=("apply, undone", "undo"))
     await ui.press("G", "b", toast="already undone")
