@@ -285,7 +285,7 @@ class ErrorDetails(Wire):
     @classmethod
     def read(cls, details: Mapping[str, Any] | None) -> ErrorDetails:
         """Return the details of an error, without the members that do not match the API."""
-        details = details or {}
+        details = details if isinstance(details, Mapping) else {}
         try:
             return cls.model_validate(details)
         except ValidationError as error:

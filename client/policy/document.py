@@ -345,4 +345,6 @@ def _incompatible_reason(operator: str) -> str:
 
 def _quote(text: str) -> str:
     """Quote a text that is empty, long, or has spaces or characters that a terminal does not show."""
-    return text if text.isprintable() and " " not in text and 0 < len(text) <= 80 else ascii(text[:80])
+    if not text.isprintable() or len(text) > 80:
+        return ascii(text[:80])
+    return text if text and " " not in text else repr(text)

@@ -63,6 +63,8 @@ def test_an_unknown_member_is_refused_at_every_level_with_its_path() -> None:
     assert problem.path == "$.rules[0].constrants"
     assert problem.suggestions == ("constraints",)
     assert problem.reason.startswith("unknown member constrants; known: name, ")
+    for name, shown in (("café au lait", "'café au lait'"), ("", "''"), ("a\u200b", "'a\\u200b'"), ("café", "café")):
+        assert problems_in(**{name: 1})[0].reason.startswith(f"unknown member {shown}; ")
     assert problems_of(text(RULE, extra=1))[0].path == "$.extra"
     assert problems_in(constraints={"Equals": {"frn:region": "eu"}})[0].suggestions == ("equals",)
     # A member of another policy language leads to ours; a suggestion is a member of the same object.

@@ -184,7 +184,8 @@ class Until(Vertical):
             event.stop()
             self.line.chosen = len(self._choices)
             entry = self.query_one(LineInput)
-            entry.insert_text_at_cursor(event.character)
+            entry.value = event.character
+            entry.cursor_position = 1
             self.call_after_refresh(self.take_focus)
 
     @on(ChoiceLine.Changed)

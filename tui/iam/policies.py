@@ -79,9 +79,9 @@ class Policies(RemoteListScreen["Policy"]):
             ("ID", [("", record.id)]),
         ]
 
-    def changed(self, change: Update) -> None:
-        super().changed(change)
-        if self._editor is not None and self._editor.is_mounted and change == ListChanged(self.LIST_NAME):
+    def changed(self, update: Update) -> None:
+        super().changed(update)
+        if self._editor is not None and self._editor.is_mounted and update == ListChanged(self.LIST_NAME):
             self._editor.show_title()
 
     # Actions

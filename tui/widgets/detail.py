@@ -54,7 +54,7 @@ class Detail(VerticalScroll):
 
     def _cells(self) -> int:
         """Return the width of a line, which is the same with and without the scrollbar."""
-        return self.scrollable_content_region.width - (0 if self.show_vertical_scrollbar else 1)
+        return max(0, self.scrollable_content_region.width - (0 if self.show_vertical_scrollbar else 1))
 
     def _paint(self) -> None:
         self._room = self._cells()

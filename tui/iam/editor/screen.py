@@ -172,7 +172,7 @@ class PolicyEditor(EditorLayout):
             self.pane.set_text(self.document.text)
             self.pane.show_line(draft.row, draft.column)
             self.form.set_values({name: draft.request[name] for name in request.BY_NAME if name in draft.request})
-            self.form.is_edited = True
+            self.form.is_edited = bool(draft.request)
             self.show_title()
         elif choice == "drop":
             await self.autosave.drop()
