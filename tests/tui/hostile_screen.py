@@ -243,7 +243,7 @@ class Hostile(KeyQueueApp):
                 Form(text, [Field("name", text, text, text), Field("c", text, choices=[(text, text)])], note=text),
                 Contacting(text, text),
                 DeviceCode(text, text, text, "https://example.com"),
-                SessionEnded(text, [(text, text)], lambda: True, yes=text),
+                SessionEnded(text, [(text, text)], lambda: True, yes="Yes"),
                 Help([Line(text, text, text, text)]),
                 TenantSwitcher(rows(), recent=[]),
                 Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),
