@@ -81,8 +81,9 @@ class Policies(RemoteListScreen["Policy"]):
 
     def changed(self, update: Update) -> None:
         super().changed(update)
-        if self._editor is not None and self._editor.is_mounted and update == ListChanged(self.LIST_NAME):
-            self._editor.show_title()
+        editor = self._editor
+        if editor is not None and editor.is_mounted and update == ListChanged(self.LIST_NAME):
+            editor.show_newest(self.workspace.collections.get(self.LIST_NAME, editor.tenant_id).records)
 
     # Actions
 
@@ -104,6 +105,7 @@ class Policies(RemoteListScreen["Policy"]):
             collections.read("catalogue", tenant_id)
         catalogue = collections.get("catalogue", tenant_id).records
         editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
+        editor.newest_version = policy.version if policy is not None else 0
         self._editor = editor
         saved = await self.app.push_screen_wait(editor)
         self._editor = None

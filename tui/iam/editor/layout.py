@@ -1,5 +1,6 @@
 """Layout of the policy editor: widgets, header, footer, views of narrow and wide terminals, focus."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -22,7 +23,6 @@ from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.action import ActionContext
 from tui.shell.bars import Footer, Header, Key, TooSmall, header_state
-from tui.state.list_store import RecordList
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import LaysOutOnce
@@ -79,6 +79,8 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
     panel_view = var(panel.VIEWS[0])
     compared_version = var(0)
     """Version of the stored policy that the text is compared with; 0 for a new policy."""
+    newest_version = 0
+    """Version of the policy in the list of policies, which follows changes by others."""
 
     def __init__(
         self,
@@ -138,10 +140,13 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
         elsewhere = self.tenant_id != self.workspace.tenant_id  # another shell may have switched the tenant
         tenant = self.workspace.name_of(self.tenant_id) if elsewhere else ""
         status = self.status or self.note
-        policies: RecordList[Policy] = self.workspace.collections.get("policies", self.tenant_id)
-        newest = next((policy.version for policy in policies.records if policy.id == document.id), 0)
-        newest = newest if newest > document.version else 0
+        newest = self.newest_version if self.newest_version > document.version else 0
         self.title_bar.title = Title(document.name, document.version, document.is_changed, status, newest, tenant)
+
+    def show_newest(self, policies: Sequence[Policy]) -> None:
+        """Show the version of the policy in the list, if it is newer than the document."""
+        self.newest_version = next((policy.version for policy in policies if policy.id == self.document.id), 0)
+        self.show_title()
 
     def show_note(self, note: str) -> None:
         self.note = note
