@@ -89,7 +89,7 @@ def find_id(run: Invocation, kind: str, argument: str) -> str:
     Args:
         run: The command.
         kind: policy, group, api_key, workload_identity or user. Users have no names here, only ids.
-        given: The user's input.
+        argument: The user's input.
 
     Raises:
         FrostError: No object has the name (exit 5), or several have it (exit 1).

@@ -3,8 +3,8 @@
 Errors are plain text, with status 400 for every invalid request; denials have status 200. A request with many decisions
 is charged as several to the key's rate limit.
 
-A search examines candidates by id, within `SearchLimits` (policies may have to be compiled). A page
-with a `next_token` may thus have fewer results than the limit, even none.
+A search examines candidates by id, within `SearchLimits` (policies may have to be compiled). A page with a `next_token`
+may thus have fewer results than the limit, even none.
 """
 
 import json

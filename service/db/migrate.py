@@ -45,8 +45,8 @@ def upgrade(database: Database, head: str = HEAD, migrations: Path = MIGRATIONS)
     """Migrate to a revision in a single transaction. Concurrent replicas wait for each other.
 
     Args:
-        head: The revision.
-        migrations: The folder of the migrations.
+        head: The revision to reach.
+        migrations: The folder with the scripts of Alembic.
 
     Returns:
         The previous revision; None for a new database.

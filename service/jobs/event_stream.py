@@ -125,6 +125,7 @@ class EventHub:
         poll_seconds: float = POLL_SECONDS,
         busy_poll_seconds: float = BUSY_POLL_SECONDS,
     ) -> None:
+        """`poll_seconds` is the pause between two polls, `busy_poll_seconds` the pause while an operation runs."""
         self._database = database
         self._clock = clock
         self._max_streams = max_streams

@@ -133,7 +133,7 @@ async def test_a_failed_read_keeps_the_rows_until_the_next(slow: Slow) -> None:
 
 async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> None:
     slow.pages[ONE] = [KeyError("id")]
-    requested = asyncio.ensure_future(slow.lists.anew("groups", ONE))
+    requested = asyncio.ensure_future(slow.lists.reread("groups", ONE))
     await slow.let(pages=2)
     async with asyncio.timeout(60):
         rows = await requested
@@ -188,7 +188,7 @@ async def test_refreshes_during_a_read_cause_one_more_read_after_it(slow: Slow) 
 
 async def test_a_requested_read_does_not_return_an_earlier_one(slow: Slow) -> None:
     await slow.read_pages(page("old"), let=0)
-    requested = asyncio.ensure_future(slow.lists.anew("groups", ONE))
+    requested = asyncio.ensure_future(slow.lists.reread("groups", ONE))
     slow.pages[ONE] = [page("new")]
     await slow.let()
     assert not requested.done()

@@ -279,7 +279,7 @@ class Entries(RemoteListScreen["Entry"]):
         if not key:  # the quotas as a whole, or a request whose type is unknown
             return NO_LONGER_THERE if record.target_kind == "quota_request" else ""
         name, member = LISTS[screen]
-        listed = await workspace.collections.anew(name, self.tenant_id)
+        listed = await workspace.collections.reread(name, self.tenant_id)
         if listed.state != "fresh":
             return listed.error.message if listed.error is not None else "lookup failed; try again"
         records = map(json_of, listed.records)

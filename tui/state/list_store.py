@@ -241,7 +241,7 @@ class Collections:
         reading.flight.request(urgent=not quiet)
         return record_list
 
-    async def anew(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
+    async def reread(self, name: str, tenant_id: str, subject: str = "") -> RecordList[Any]:
         """Read a list and wait for it. Its records are valid only if its state is `fresh` then."""
         record_list = self.get(name, tenant_id, subject)
         record_list.settled.clear()

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from client.tables.columns import UNKNOWN, Column, Kind, Record, json_of
 
 T = TypeVar("T")
-"""A row."""
+"""A record."""
 
 
 @dataclass(frozen=True, slots=True)
