@@ -55,6 +55,8 @@ _STRIP = re.compile(
     rb"|\x1b[PX^_][^\x1b]*\x1b\\",
     re.DOTALL,
 )
+# Around each frame of a program that knows synchronised output; a terminal shows nothing in between.
+_FRAME_START, _FRAME_END = b"\x1b[?2026h", b"\x1b[?2026l"
 # An escape sequence still open at the end of a chunk, kept for the next one.
 _OPEN = re.compile(rb"\x1b(?:\[[0-9;:<=>?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z", re.DOTALL)
 
@@ -68,11 +70,16 @@ class Emulator:
         self._pending = b""
 
     def feed(self, data: bytes) -> None:
+        """Draw output; keep an open sequence and an unfinished frame (synchronised output) for the next call."""
         data = self._pending + data
-        self._pending = b""
-        if match := _OPEN.search(data):
-            self._pending, data = data[match.start() :], data[: match.start()]
-        self.stream.feed(_STRIP.sub(b"", data))
+        start = data.rfind(_FRAME_START)
+        if start >= 0 and _FRAME_END not in data[start:]:
+            end = start
+        else:
+            match = _OPEN.search(data)
+            end = match.start() if match else len(data)
+        self._pending = data[end:]
+        self.stream.feed(_STRIP.sub(b"", data[:end]))
 
     @property
     def text(self) -> str:
