@@ -51,21 +51,22 @@ def cut(text: str, cells: int) -> str:
 
 
 def wrapped(text: str, cells: int) -> list[str]:
-    """Wrap at spaces to lines of at most `cells` characters. A longer word, such as a frn, is cut after `:` or `/`."""
+    """Wrap at spaces to lines of at most `cells` cells. A longer word, such as a frn, is cut after `:` or `/`."""
     lines, line = [], ""
     for word in text.split(" "):
         joined = f"{line} {word}" if line else word
-        if len(joined) <= cells:
+        if width(joined) <= cells:
             line = joined
             continue
-        room = cells - len(line) - 1
-        if line.strip() and len(word) > cells and (end := _cut_before(word, room)):
+        room = cells - width(line) - 1
+        if line.strip() and width(word) > cells and (end := _cut_before(word, room)):
             line, word = f"{line} {word[:end]}", word[end:]
         if line.strip():
             lines.append(line.rstrip())
-        while len(word) > cells:
+        while width(word) > cells:
             end = _cut_before(word, cells)
-            end = end if end > cells // 2 else cells
+            if width(word[:end]) <= cells // 2:
+                end = _fitting(word, cells) or len(next(_clusters(word)))
             lines.append(word[:end])
             word = word[end:]
         line = word
@@ -73,8 +74,20 @@ def wrapped(text: str, cells: int) -> list[str]:
 
 
 def _cut_before(word: str, cells: int) -> int:
-    """Return the number of the first characters, at most `cells`, that end with the last `:` or `/`; 0 without one."""
-    return 1 + max(word.rfind(":", 0, max(cells, 0)), word.rfind("/", 0, max(cells, 0)))
+    """Return the number of the first characters that fit and end with `:` or `/`; 0 without one."""
+    fitting = _fitting(word, cells)
+    return 1 + max(word.rfind(":", 0, fitting), word.rfind("/", 0, fitting))
+
+
+def _fitting(word: str, cells: int) -> int:
+    """Return the number of the first characters that fit in `cells`."""
+    used = count = 0
+    for cluster in _clusters(word):
+        used += width(cluster)
+        if used > cells:
+            break
+        count += len(cluster)
+    return count
 
 
 def mixed_scripts(text: str) -> bool:

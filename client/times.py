@@ -52,7 +52,7 @@ def instant(text: str, flag: str = "--expires") -> datetime:
     joint = "nor" if text else "or"
     raise usage(
         f"{flag}: {reason} a date (YYYY-MM-DD, the end of that day, local time) {joint} an RFC 3339 timestamp"
-        " (2027-01-31T12:00:00Zor with an offset such as +02:00)"
+        " (2027-01-31T12:00:00Z or with an offset such as +02:00)"
     )
 
 

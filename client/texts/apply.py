@@ -141,7 +141,7 @@ def preview_by_type(result: Mapping[str, Any], verb: str) -> list[TypePreview]:
 
 
 def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Format the duration of a run until now, `1:02:03` or `0:42`; empty before its start."""
+    """Format the duration of a run until now, `1:02:03`, `0:42` or `under 1 s`; empty before its start."""
     begun = parse_time(operation.get("startedAt")) or parse_time(operation.get("createdAt"))
     end = parse_time(operation.get("completedAt"))
     if begun is None:
@@ -149,6 +149,8 @@ def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
     if end is None:
         end = now or times.now()
     seconds = max(0, int((end - begun).total_seconds()))
+    if not seconds and operation.get("completedAt"):
+        return "under 1 s"
     hours, minutes = divmod(seconds // 60, 60)
     return f"{hours}:{minutes:02}:{seconds % 60:02}" if hours else f"{minutes}:{seconds % 60:02}"
 

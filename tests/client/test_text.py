@@ -101,6 +101,7 @@ def test_look_alike_letters_of_two_scripts_in_a_word_are_noticed() -> None:
         ("compute:instances:read-console-output", 30, ["compute:instances:", "read-console-output"]),
         ("x" * 25, 10, ["x" * 10, "x" * 10, "x" * 5]),
         ("x" * 20 + " y", 10, ["x" * 10, "x" * 10, "y"]),
+        ("日本 語" + "本" * 6, 10, ["日本", "語本本本本", "本本"]),
     ],
 )
 def test_a_long_word_is_cut_after_a_colon_or_a_slash(text: str, cells: int, lines: list[str]) -> None:

@@ -76,7 +76,7 @@ async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, ui:
     assert time.monotonic() - begun < REREAD_SECONDS - 5
     await ui.pilot.pause(0.5)
     assert sign_in_questions(ui) == 1
-    await ui.press("escape", shows="API keys · not refreshed, r to retry", head="not signed in")
+    await ui.press("escape", shows="API keys · not refreshed", head="not signed in")
     await ui.press("3", "7", "6", "j")
     await ui.pilot.pause(0.5)
     assert sign_in_questions(ui) == 0

@@ -126,7 +126,7 @@ async def test_a_late_response_for_another_tenant_is_dropped(slow: Slow) -> None
 async def test_a_failed_read_keeps_the_rows_until_the_next(slow: Slow) -> None:
     await slow.read_pages(page("a"), let=2)
     rows = await slow.read_pages(LOST, let=2, quiet=True)
-    assert (slow.names(), rows.words, rows.error) == (["a"], "not refreshed, r to retry", LOST)
+    assert (slow.names(), rows.words, rows.error) == (["a"], "not refreshed", LOST)
     await slow.read_pages(page("b"), let=2, quiet=True)
     assert (slow.names(), rows.words, rows.error) == (["b"], "", None)
 
@@ -137,7 +137,7 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
     await slow.let(pages=2)
     async with asyncio.timeout(60):
         rows = await requested
-    assert rows.words == "not refreshed, r to retry"
+    assert rows.words == "not refreshed"
     assert rows.error.message == "the response could not be read: KeyError: 'id'"
     with pytest.raises(KeyError):  # the application shows it
         await slow.tasks["read groups "]

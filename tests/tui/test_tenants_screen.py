@@ -41,7 +41,7 @@ async def test_a_key_without_the_scope_shows_its_identity_and_what_to_do(demo: H
         await ui.command(screen)
         await ui.until(lambda screen=screen: screen == ui.screen.NAME, screen)
         await ui.expect("The API key lacks the organizations:read scope. Use a key", "or switch the context.")
-        await ui.gone("0 tenants", "0 tags", "r to retry", "refreshing")
+        await ui.gone("0 tenants", "0 tags", "not refreshed", "refreshing")
     await ui.press("n", toast="New tag: this API key lacks the scope organizations:write")
     await ui.press("ctrl+t", shows="The API key lacks the organizations:read scope")
     await ui.press("escape", "8", shows=("Astrid Lindqvist", "Credential  API key", "1 organization", "Scopes"))

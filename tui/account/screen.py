@@ -140,7 +140,7 @@ class Account(ListScreen["Organization"]):
     def freshness_text(self) -> str:
         state = self.workspace.tenants_state  # both are loaded together
         if state == "failed":
-            return "not refreshed, r to retry"
+            return "not refreshed"
         return "" if self.workspace.me or state == "refused" else "refreshing"
 
     def changed(self, update: Update) -> None:

@@ -143,7 +143,7 @@ class RecordList(Generic[T]):
     def words(self) -> str:
         """Its freshness and limits in words; empty if it is fresh and complete."""
         if self.state == "failed":
-            return "" if self.refused else "not refreshed, r to retry"
+            return "" if self.refused else "not refreshed"
         if self.state != "fresh":
             return "refreshing"
         if self.cut:

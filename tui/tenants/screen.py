@@ -160,7 +160,7 @@ class Tenants(ListScreen["TenantRecord"]):
         return self.workspace.tenants_state == "fresh"
 
     def freshness_text(self) -> str:
-        return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")
+        return {"remembered": "refreshing", "failed": "not refreshed"}.get(self.workspace.tenants_state, "")
 
     def changed(self, update: Update) -> None:
         if update is not Topic.OPERATIONS:
