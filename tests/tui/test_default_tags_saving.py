@@ -88,7 +88,7 @@ async def test_a_newer_set_is_shown_and_merged(own: Home, ui: Ui) -> None:
     own.sign_in(ADMIN)
     store(own, {"env": "test", "team": "data", "old": "1"})
     own.sign_in()
-    await ui.press("r", shows="was stored by another user; saving shows its")
+    await ui.press("r", shows="was stored after your draft was started; saving")
     await ui.press("w")  # shows the newer set first, because a question about the older one has wrong figures
     await ui.expect("Newer version on the platform", "admin@aurora.example", "~ team = data  was core")
     await ui.expect("~ env = test  was prod  ! changed by both", "~ env = dev  was prod  ! changed by both")

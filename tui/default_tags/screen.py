@@ -171,7 +171,7 @@ class DefaultTags(RemoteListScreen[TagRow]):
         lines = [line for part in parts for line in wrapped(part, cells, "$text-warning")]
         if version != draft.version:
             lines += wrapped(
-                f"! Version {version} was stored by another user; saving shows its changes",
+                f"! Version {version} was stored after your draft was started; saving shows its changes",
                 cells,
                 "$text-error",
             )
