@@ -1,6 +1,7 @@
 """JSON schemas of the responses, generated from the client's models."""
 
 import importlib
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -8,17 +9,21 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 REFERENCE = "#/components/schemas/"
-RESOURCE = {
+Schema = str | dict[str, "Schema"] | list["Schema"]
+"""A model (`module:name`) or JSON type, where `[]` marks an array and `?` a nullable value; the required members of an
+object; or a list with the schema of its elements."""
+
+RESOURCE: Schema = {
     **dict.fromkeys(
         ("id", "tenantId", "kind", "service", "name", "region", "state", "createdAt", "updatedAt"), "string"
     ),
     **dict.fromkeys(("tags", "relations", "attributes"), "object"),
 }
-INTERACTIVE_SESSION = dict.fromkeys(("decision", "operation", "resourceId", "resourceKind"), "string")
+INTERACTIVE_SESSION: Schema = {**dict.fromkeys(("decision", "operation", "resourceId", "resourceKind"), "string")}
+SEARCH_PAGE: Schema = {"next_token": "string", "count": "integer"}
+ENTITY: Schema = {"type": "string", "id": "string"}
 
-# By operation id: a model (`module:name`), a JSON type, or the required members of an object. `[]` marks an array,
-# `?` a nullable value.
-SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
+SCHEMAS_BY_OPERATION: dict[str, Schema] = {
     "alive": {"status": "string"},
     "ready": {"status": "string", "checks": "object"},
     "getDescription": {"openapi": "string", "info": "object", "paths": "object", "components": "object"},
@@ -27,8 +32,8 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "deleteAccount": "account:DeletedAccount",
     "restoreAccount": "platform:RestoredAccount",
     "listOrganizations": {"organizations": "account:Organization[]"},
-    "listScopes": {"scopes": "account:Scope[]", "operations": "object[]"},
-    "listCatalogue": {"operations": "object[]", "total": "integer"},
+    "listScopes": {"scopes": "account:Scope[]", "operations": "iam:CatalogueOperation[]"},
+    "listCatalogue": {"operations": "iam:CatalogueOperation[]", "total": "integer"},
     "listSessions": {"sessions": "account:Session[]"},
     "revokeAllSessions": "account:EndedSessions",
     "exchangeToken": {
@@ -60,9 +65,9 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "listOperations": {"operations": "tenants:Operation[]"},
     "getOperation": "tenants:Operation",
     "evaluate": {"decision": "boolean"},
-    "searchSubjects": {"page": "object", "results": "object[]"},
-    "searchResources": {"page": "object", "results": "object[]"},
-    "searchActions": {"page": "object", "results": "object[]"},
+    "searchSubjects": {"page": SEARCH_PAGE, "results": [ENTITY]},
+    "searchResources": {"page": SEARCH_PAGE, "results": [ENTITY]},
+    "searchActions": {"page": SEARCH_PAGE, "results": [{"name": "string"}]},
     "listPlatformOperations": {"operations": "tenants:Operation[]"},
     "verifyAuditLog": "platform:AuditVerdict",
     "exportAuditLog": "platform:AuditExport",
@@ -123,7 +128,7 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "updateBinding": "iam:Binding",
     "setIssuer": {"clusterId": "string", "issuer": "string", "audience": "string", "keyIds": "string[]"},
     "getIssuer": {"clusterId": "string", "issuer": "string", "audience": "string", "keyIds": "string[]"},
-    "listResources": {"resources": "object[]", "nextCursor": "string"},
+    "listResources": {"resources": [RESOURCE], "nextCursor": "string"},
     "createResource": RESOURCE,
     "readResource": RESOURCE,
     "updateResource": RESOURCE,
@@ -161,11 +166,7 @@ MEDIA_TYPES = {"streamEvents": "text/event-stream"}
 def component_schemas() -> dict[str, Any]:
     """Return the schemas of the models in the tables above and of nested models, by name."""
     further = [schema for responses in FURTHER_RESPONSES.values() for *_, schema in responses]
-    types = [
-        name
-        for schema in (*SCHEMAS_BY_OPERATION.values(), *further)
-        for name in (schema.values() if isinstance(schema, dict) else [schema])
-    ]
+    types = _type_names([*SCHEMAS_BY_OPERATION.values(), *further])
     names = sorted({name.removesuffix("[]").removesuffix("?") for name in types if ":" in name})
     _, document = models_json_schema(
         [(_model(name), "serialization") for name in names], ref_template=REFERENCE + "{model}"
@@ -177,26 +178,37 @@ def component_schemas() -> dict[str, Any]:
 def response_schema(operation_id: str) -> dict[str, Any] | None:
     """Return the schema of the successful response; None without a JSON body."""
     schema = SCHEMAS_BY_OPERATION.get(operation_id)
-    if isinstance(schema, dict):
-        members = {name: _type_schema(type_name) for name, type_name in schema.items()}
-        return {"type": "object", "required": list(members), "properties": members}
-    return _type_schema(schema) if schema else None
+    return _json_schema(schema) if schema else None
 
 
 def further_responses(operation_id: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [
-        (status, description, _type_schema(type_name))
+        (status, description, _json_schema(type_name))
         for status, description, type_name in FURTHER_RESPONSES.get(operation_id, ())
     ]
 
 
-def _type_schema(type_name: str) -> dict[str, Any]:
-    if type_name.endswith("?"):
-        return {"anyOf": [_type_schema(type_name.removesuffix("?")), {"type": "null"}]}
-    if type_name.endswith("[]"):
-        return {"type": "array", "items": _type_schema(type_name.removesuffix("[]"))}
-    _, colon, model = type_name.partition(":")
-    return {"$ref": REFERENCE + model} if colon else {"type": type_name}
+def _type_names(schema: Schema) -> Iterator[str]:
+    """Yield the names of the models and types of a schema and of its members and elements."""
+    if isinstance(schema, str):
+        yield schema
+    else:
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            yield from _type_names(part)
+
+
+def _json_schema(schema: Schema) -> dict[str, Any]:
+    if isinstance(schema, dict):
+        members = {name: _json_schema(member) for name, member in schema.items()}
+        return {"type": "object", "required": list(members), "properties": members}
+    if isinstance(schema, list):
+        return {"type": "array", "items": _json_schema(schema[0])}
+    if schema.endswith("?"):
+        return {"anyOf": [_json_schema(schema.removesuffix("?")), {"type": "null"}]}
+    if schema.endswith("[]"):
+        return {"type": "array", "items": _json_schema(schema.removesuffix("[]"))}
+    _, colon, model = schema.partition(":")
+    return {"$ref": REFERENCE + model} if colon else {"type": schema}
 
 
 def _model(name: str) -> type[BaseModel]:
