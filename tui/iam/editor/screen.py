@@ -12,7 +12,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import OptionList, TextArea
-from textual.worker import Worker
+from textual.worker import Worker, WorkerState
 
 from client.api import analysis
 from client.errors import FrostError
@@ -303,9 +303,10 @@ class PolicyEditor(EditorLayout):
 
     @on(Worker.StateChanged)
     def _worker_changed(self, event: Worker.StateChanged) -> None:
-        """Pass the state of a worker to the application, which shows unexpected errors. Textual does not bubble it."""
+        """Pass the failure of a worker to the application, which shows it. Textual does not bubble the event."""
         event.stop()
-        self.app.post_message(Worker.StateChanged(event.worker, event.state))
+        if event.state is WorkerState.ERROR:
+            self.app.post_message(Worker.StateChanged(event.worker, event.state))
 
     # Keys
 
