@@ -9,6 +9,8 @@ from typing import Literal
 MOST = 10
 KEY_BYTES = 64
 VALUE_BYTES = 255
+MIN_API_KEY_NAME, MAX_API_KEY_NAME = 2, 100
+"""Length of an API key's name, in characters."""
 RESERVED_PREFIXES = ("frostmoln_", "frostmoln-", "__", "os_", "instance_", "nova_")
 RESERVED_KEYS = frozenset(
     {

@@ -131,7 +131,10 @@ class BlockingClient(Driver):
     def _send(self, wire: Send) -> Reply | NoResponse:
         link = self._connection
         answer = send(link.endpoint, wire, link.environ, self._timing)
-        if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING and link.start():
+        if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING:
+            self._log(log_entry(wire, answer))
+            if not link.start():
+                return answer
             answer = send(link.endpoint, wire, link.environ, self._timing)
         self._log(log_entry(wire, answer))
         return answer

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 
+from client.models.validation import MAX_API_KEY_NAME, MIN_API_KEY_NAME
 from service import errors, validation
 from service.authz.decisions import CatalogueSnapshot, holding, listed
 from service.clock import parse_instant, wire_time
 from service.errors import ApiError
 from service.validation import require_distinct
 
-MIN_NAME_LENGTH, MAX_NAME_LENGTH = 2, 100
 DEFAULT_LIFETIME = timedelta(days=365)
 MAX_YEARS = 2
 DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT = 600, 60_000
@@ -24,17 +24,17 @@ def name(text: str) -> str:
         ApiError: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
     """
     normalized = validation.visible(text)
-    if MIN_NAME_LENGTH <= len(normalized) <= MAX_NAME_LENGTH:
+    if MIN_API_KEY_NAME <= len(normalized) <= MAX_API_KEY_NAME:
         return normalized
     raise ApiError(
         400,
         "INVALID_API_KEY_NAME",
-        f"name must be {MIN_NAME_LENGTH} to {MAX_NAME_LENGTH} characters after invisible characters are removed"
+        f"name must be {MIN_API_KEY_NAME} to {MAX_API_KEY_NAME} characters after invisible characters are removed"
         " and the text is normalised",
         details={
-            "reason": "too_short" if len(normalized) < MIN_NAME_LENGTH else "too_long",
-            "min": MIN_NAME_LENGTH,
-            "max": MAX_NAME_LENGTH,
+            "reason": "too_short" if len(normalized) < MIN_API_KEY_NAME else "too_long",
+            "min": MIN_API_KEY_NAME,
+            "max": MAX_API_KEY_NAME,
         },
     )
 

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from client.errors import FrostError
+from client.models.validation import MAX_API_KEY_NAME, MIN_API_KEY_NAME
 from client.text import safe
 from client.texts.refusals import KeyProblem, key_problem, may_exist
 from tui.account.key_inputs import ChoiceLine, Until
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))
 YEAR = 2
 """Index of the platform's default expiry."""
-MIN_NAME, MAX_NAME = 2, 100
 RATE = 600
 """Default rate limit, in requests per minute."""
 BESIDES = 15  # lines of the dialog without the list of scopes
@@ -118,7 +118,7 @@ class KeyForm(Sending[KeyDraft, Result]):
 
     def content(self) -> ComposeResult:
         draft = self._draft
-        yield from self._line("Name", "name", draft.name, f"{MIN_NAME} to {MAX_NAME} characters")
+        yield from self._line("Name", "name", draft.name, f"{MIN_API_KEY_NAME} to {MAX_API_KEY_NAME} characters")
         yield from self._line("Description", "description", draft.description, "none")
         yield from self._line("Rate limit", "rate", str(draft.rate_limit), str(RATE), "requests per minute")
         if self._expires:
@@ -233,8 +233,8 @@ class KeyForm(Sending[KeyDraft, Result]):
         rate = value("rate") or str(RATE)
         if not value("name"):
             return KeyProblem("name", "a name is required")
-        if not MIN_NAME <= len(value("name")) <= MAX_NAME:
-            return KeyProblem("name", f"a name has {MIN_NAME} to {MAX_NAME} characters")
+        if not MIN_API_KEY_NAME <= len(value("name")) <= MAX_API_KEY_NAME:
+            return KeyProblem("name", f"a name has {MIN_API_KEY_NAME} to {MAX_API_KEY_NAME} characters")
         if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
             return KeyProblem("rateLimit", "the rate limit must be a whole number of requests per minute, at least 1")
         until = self.query_one(Until) if self._expires else None

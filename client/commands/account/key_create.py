@@ -19,6 +19,7 @@ from client.commands.completers import context_names, scope_names
 from client.commands.invocation import Invocation
 from client.commands.parameters import Option
 from client.errors import FrostError, usage
+from client.models.validation import MAX_API_KEY_NAME, MIN_API_KEY_NAME
 from client.tables import account as tables_account
 from client.tables.columns import time_text
 from client.text import safe
@@ -47,7 +48,7 @@ EXPIRES = Option(
 
 @leaf(
     "create",
-    Option(["--name"], required=True, metavar="NAME", help="2 to 100 characters."),
+    Option(["--name"], required=True, metavar="NAME", help=f"{MIN_API_KEY_NAME} to {MAX_API_KEY_NAME} characters."),
     Option(
         ["--scopes"],
         multiple=True,
@@ -267,14 +268,13 @@ def warn_unenforced(run: Invocation, requested: Sequence[str], of_no_service: Se
     run.output.warn(f"no service enforces {names}: {so}; services ask for <service>:read and <service>:write")
 
 
-_OVERLAP = r"([0-9]{1,5})([mhd])"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def _overlap(text: str) -> timedelta:
     if text == "0":
         return timedelta()
-    match = re.fullmatch(_OVERLAP, text)
+    match = re.fullmatch(r"([0-9]{1,5})([mhd])", text)
     if match is None:
         raise usage(
             f"--overlap takes a time such as 30m, 24h or 7d, or 0, not {safe(text, 40)!r}",
@@ -295,7 +295,7 @@ def _retirement(old: dict[str, Any], both: timedelta) -> datetime | None:
 @leaf(
     "update",
     ID,
-    Option(["--name"], metavar="NAME", help="2 to 100 characters."),
+    Option(["--name"], metavar="NAME", help=f"{MIN_API_KEY_NAME} to {MAX_API_KEY_NAME} characters."),
     Option(["--description"], metavar="TEXT", help='New description; "" clears it.'),
     Option(
         ["--scopes"],
