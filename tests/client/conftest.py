@@ -9,8 +9,9 @@ import pytest
 import client.transport.async_client
 import client.transport.blocking_client
 from client.commands.root import main
+from client.operations import Intervals
 from tests.client.certificates import Authority
-from tests.client.scripted import Ended, Run, Scripted
+from tests.client.scripted import TENANT, Ended, Run, Scripted
 from tests.client.wire import DRIVERS, Quick
 
 
@@ -54,9 +55,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture
-def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Scripted:
+def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Scripted:
     """Commands against answers that the test writes down."""
-    return Scripted(tmp_path, monkeypatch, capsys)
+    monkeypatch.setenv("FROST_TENANT", TENANT)
+    return Scripted(tmp_path / "config.yaml", run)
 
 
 @pytest.fixture
@@ -67,8 +69,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     for name in ("FROST_TENANT", "FROST_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
 
-    def ended(*words: str) -> Ended:
-        code = main(words)
+    def ended(*words: str, **options: Intervals) -> Ended:
+        code = main(words, **options)
         captured = capsys.readouterr()
         return Ended(code, captured.out, captured.err)
 

@@ -14,7 +14,6 @@ from client.api import account
 from client.auth import credential_store, sign_in
 from client.auth.credential_store import Credential
 from client.auth.oidc import DeviceCode
-from client.config import reader
 from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.blocking_client import BlockingClient
@@ -28,8 +27,8 @@ OLD = Credential("session", "ACCESS-1", "REFRESH-1", 0)
 @pytest.fixture
 def provider() -> Iterator[Provider]:
     running = Provider()
-    yield running
-    running.close()
+    with running:
+        yield running
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def connect(home: Home) -> Connection:
 
 
 def signed_in(home: Home, session: Credential = OLD) -> Connection:
-    credential_store.save_session(reader.load(str(home.config)), "away", session, IN_FILE)
+    credential_store.save_session(home.read_config(), "away", session, IN_FILE)
     return connect(home)
 
 
@@ -256,11 +255,8 @@ def test_processes_that_meet_a_401_together_refresh_once(away: Connection, provi
     provider.api = accepts("ACCESS-2")
     provider.slow = 1.0
     signed_in(home)
-    environ = {**home.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
-    asking = [
-        subprocess.Popen([sys.executable, "-c", ASK, str(home.config)], env=environ, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+    words, env = [sys.executable, "-c", ASK, str(home.config)], home.environment()
+    asking = [subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [one.communicate(timeout=60)[0] for one in asking] == ["me\n"] * 4
     assert len(provider.forms("/token")) == 1
 
@@ -335,7 +331,7 @@ def test_sign_in_and_refresh_on_one_connection_do_not_deadlock(
 
 def elsewhere(home: Home, session: Credential | None = None) -> None:
     """Give the context another endpoint, with a session there."""
-    contexts.set_endpoint(reader.load(str(home.config)), "away", "http://127.0.0.1:9/api")
+    contexts.set_endpoint(home.read_config(), "away", "http://127.0.0.1:9/api")
     if session is not None:
         signed_in(home, session)
 
@@ -385,7 +381,7 @@ def test_a_session_forgotten_during_a_refresh_is_not_restored(away: Connection, 
     provider.api = accepts("ACCESS-2")
     connection = signed_in(home)
     connection.credential()
-    credential_store.forget(reader.load(str(home.config)), "away", ended=False)
+    credential_store.forget(home.read_config(), "away", ended=False)
     with pytest.raises(FrostError) as caught:
         BlockingClient(connection).ask_json(account.me())
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
@@ -410,7 +406,7 @@ def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
     away: Connection, provider: Provider, home: Home
 ) -> None:
     connection = signed_in(home)
-    provider.close()
+    provider.answers = [None]
     assert sign_in.sign_out(connection)
     assert "it is removed here" in connection.notices[0]
     assert stored(home).kind == "none"
