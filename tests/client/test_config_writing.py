@@ -188,7 +188,7 @@ with held:
 def held_by_a_process(path: str, lock: str) -> Iterator[None]:
     """A lock that another process holds; at the end the process is killed."""
     words = [sys.executable, "-c", HOLDER, path, lock]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment()) as holder:
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         try:
             assert holder.stdout.readline() == b"held\n"
@@ -200,7 +200,7 @@ def held_by_a_process(path: str, lock: str) -> Iterator[None]:
 @pytest.mark.process
 def test_no_change_of_two_writing_processes_is_lost(file: Path) -> None:
     path = written(file, COMMENTED)
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name], env=environment()) for name in "ab"]
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name]) for name in "ab"]
     while any(writer.poll() is None for writer in writers):
         load(path, environ=HOME)  # a reader never meets a half-written file
     assert [writer.wait(60) for writer in writers] == [0, 0]
@@ -351,13 +351,9 @@ def temporaries(file: Path) -> list[Path]:
     return list(file.parent.glob(".config.yaml-*.tmp"))
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
 def output_of(program: str, path: str) -> str:
     words = [sys.executable, "-c", program, path]
-    return subprocess.run(words, env=environment(), capture_output=True, text=True, check=True).stdout
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def locks(file: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Modules of the standard library that a command executes at their first use."""
 
 import importlib
+import platform
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -30,18 +31,8 @@ def test_modules_are_executed_at_their_first_use() -> None:
         text=True,
         check=True,
     )
-    import platform
-
-    assert done.stdout.split() == [
-        str(len(OF_COMMANDS)),
-        "a",
-        "True",
-        platform.system(),
-        "7",
-        "28",
-        "module",
-        platform.python_version(),
-    ]
+    expected = [str(len(OF_COMMANDS)), "a", "True", platform.system(), "7", "28", "module", platform.python_version()]
+    assert done.stdout.split() == expected
 
 
 @pytest.mark.process

@@ -130,13 +130,12 @@ def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monke
     assert "\x1b" not in capsys.readouterr().out
 
 
-@pytest.mark.process
-def test_characters_outside_the_encoding_are_escaped() -> None:
-    script = "from client.commands.output import Output; Output().text('— É'); Output('json').document({'n': 'É'})"
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
-    )
-    assert done.stdout == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
+def test_characters_outside_the_encoding_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+    Output().text("— É")
+    Output("json").document({"n": "É"})
+    assert written.getvalue() == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
 
 
 @pytest.mark.process
