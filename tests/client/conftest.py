@@ -3,6 +3,7 @@
 import asyncio
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,25 +27,11 @@ def driver(request: pytest.FixtureRequest) -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Quick:
     """Waits between tries are written down instead of waited (a fake of the clock, nothing else)."""
     fake = Quick()
-    monkeypatch.setattr(client.transport.blocking_client, "time", _Clock(fake))
-    monkeypatch.setattr(client.transport.async_client, "asyncio", _Loop(fake))
+    clock = SimpleNamespace(sleep=fake.sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(client.transport.blocking_client, "time", clock)
+    loop = SimpleNamespace(**{**vars(asyncio), "sleep": fake.sleep_async})
+    monkeypatch.setattr(client.transport.async_client, "asyncio", loop)
     return fake
-
-
-class _Clock:
-    def __init__(self, fake: Quick) -> None:
-        self.sleep = fake.sleep
-        self.monotonic = time.monotonic
-
-
-class _Loop:
-    """The module asyncio with another sleep."""
-
-    def __init__(self, fake: Quick) -> None:
-        self.sleep = fake.sleep_async
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(asyncio, name)
 
 
 @pytest.fixture(scope="session")

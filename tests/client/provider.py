@@ -48,21 +48,14 @@ class Provider(Service):
 
     def _answer(self, path: str, form: dict[str, str], authorization: str) -> Answer:
         self.requests.append((path, form))
-        match path:
-            case "/api/v1/auth/cli-config":
-                return 200, self.cli_config
-            case "/.well-known/openid-configuration":
-                return 200, self.discovery
-            case "/device":
-                return 200, self.device
-            case "/revoke":
-                return 200, {}
-            case "/token":
-                time.sleep(self.slow)
-                return self.token_answers.pop(0) if len(self.token_answers) > 1 else self.token_answers[0]
-            case _ if path.startswith("/api/"):
-                return self.api(path, authorization)
-        return 404, {}
+        if path == "/token":
+            time.sleep(self.slow)
+            return self.token_answers.pop(0) if len(self.token_answers) > 1 else self.token_answers[0]
+        documents = {"/api/v1/auth/cli-config": self.cli_config, "/.well-known/openid-configuration": self.discovery}
+        documents |= {"/device": self.device, "/revoke": {}}
+        if path in documents:
+            return 200, documents[path]
+        return self.api(path, authorization) if path.startswith("/api/") else (404, {})
 
 
 def tokens(access: str = "ACCESS-2", **more: Any) -> dict[str, Any]:

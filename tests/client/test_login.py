@@ -1,7 +1,5 @@
 """Signing in to the real local platform, over its socket, with its own issuer."""
 
-import subprocess
-import sys
 import time
 
 import pytest
@@ -12,18 +10,9 @@ from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.blocking_client import BlockingClient
 from tests.homes import Home
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.process
-
-ASK = """
-import sys
-from client.api import account
-from client.connection import resolve
-from client.transport.blocking_client import BlockingClient
-connection = resolve()
-print(BlockingClient(connection).ask_json(account.me())["email"])
-sys.stderr.write("".join(connection.notices))
-"""
 
 
 def connect(home: Home) -> Connection:
@@ -32,12 +21,6 @@ def connect(home: Home) -> Connection:
 
 def who(connection: Connection) -> str:
     return str(BlockingClient(connection).ask_json(account.me())["email"])
-
-
-def ask(home: Home) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", ASK], env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
 
 
 def token_requests(home: Home) -> int:
@@ -69,8 +52,7 @@ def test_the_first_use_signs_in_unasked_as_the_owner(demo: Home) -> None:
 
 
 def test_two_first_uses_at_once_make_one_session(demo: Home) -> None:
-    asking = [ask(demo) for _ in range(3)]
-    assert [one.communicate(timeout=60)[0] for one in asking] == ["owner@aurora.example\n"] * 3
+    assert at_once([lambda: demo.json("whoami")["email"]] * 3) == ["owner@aurora.example"] * 3
     assert token_requests(demo) == 1
 
 

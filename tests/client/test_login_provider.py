@@ -1,7 +1,5 @@
 """Sign-in and refresh against a provider that misbehaves."""
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +17,7 @@ from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.blocking_client import BlockingClient
 from tests.client.provider import Answer, Provider, tokens
 from tests.homes import Home
+from tests.waiting import at_once
 
 IN_FILE = {"FROST_CREDENTIAL_STORE": "file"}
 OLD = Credential("session", "ACCESS-1", "REFRESH-1", 0)
@@ -53,17 +52,10 @@ def stored(home: Home) -> Credential:
 
 
 CHANGES = [
-    *(
-        {"token_endpoint": url}
-        for url in (
-            *("https://evil.example/token", "http://evil.example/token", "http://127.0.0.1:1/token", "file:///token"),
-            *("http://localhost/issuer/token", "", ["x"]),
-        )
-    ),
-    {"device_authorization_endpoint": "https://evil.example/device"},
-    {"authorization_endpoint": "https://evil.example/authorize"},
-    {"revocation_endpoint": "https://evil.example/revoke"},
-    {"issuer": "https://evil.example"},
+    *({"token_endpoint": f"{origin}/token"} for origin in ("https://evil.example", "http://evil.example", "file://")),
+    *({"token_endpoint": url} for url in ("http://127.0.0.1:1/token", "http://localhost/issuer/token", "", ["x"])),
+    *({f"{name}_endpoint": "https://evil.example/x"} for name in ("device_authorization", "authorization")),
+    *({name: "https://evil.example"} for name in ("revocation_endpoint", "issuer")),
     {"issuer": None},
 ]
 
@@ -241,23 +233,12 @@ def test_threads_that_meet_a_401_together_refresh_once(away: Connection, provide
     assert len(provider.forms("/token")) == 1
 
 
-ASK = """
-import sys
-from client.api import account
-from client.connection import resolve
-from client.transport.blocking_client import BlockingClient
-print(BlockingClient(resolve(path=sys.argv[1])).ask_json(account.me())["id"])
-"""
-
-
 @pytest.mark.process
 def test_processes_that_meet_a_401_together_refresh_once(away: Connection, provider: Provider, home: Home) -> None:
     provider.api = accepts("ACCESS-2")
     provider.slow = 1.0
     signed_in(home)
-    words, env = [sys.executable, "-c", ASK, str(home.config)], home.environment()
-    asking = [subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [one.communicate(timeout=60)[0] for one in asking] == ["me\n"] * 4
+    assert at_once([lambda: home.json("account", "profile")["id"]] * 4) == ["me"] * 4
     assert len(provider.forms("/token")) == 1
 
 

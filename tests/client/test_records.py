@@ -52,11 +52,6 @@ def column(kind: Kind, key: str):  # type: ignore[no-untyped-def]
     return next(column for column in kind.columns if column.key == key)
 
 
-@pytest.mark.parametrize("kind", [TENANT, ORGANIZATION, CONTEXT, OPERATION])
-def test_wide_keeps_every_column_and_adds_some(kind: Kind) -> None:
-    assert set(columns(kind)) < set(columns(kind, wide=True))
-
-
 IAM_KINDS = [CATALOGUE, GROUP, MEMBER, POLICY, VERSION, ATTACHMENT, BINDING, ACCESS, WHO]
 KINDS = [TENANT, ORGANIZATION, CONTEXT, OPERATION, API_KEY, SCOPE, SESSION, *IAM_KINDS]
 
