@@ -234,13 +234,6 @@ def test_files_and_folders_that_others_can_change_are_refused(file: Path) -> Non
             os.chown(foreign, 0, 0)
 
 
-def test_a_link_of_this_user_is_followed(file: Path, tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir(mode=0o700)
-    write(tmp_path / "real" / "c.yaml", "current_context: a\ncontexts: {a: {region: r1}}\n")
-    file.symlink_to("real/../real/c.yaml")
-    assert load(str(file), environ=HOME).contexts["a"].region == "r1"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant another user's link")
 def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)

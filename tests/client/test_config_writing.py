@@ -140,13 +140,14 @@ def test_a_change_that_fails_leaves_the_file_and_the_lock(file: Path) -> None:
     set_region(path, "r2")
 
 
-def test_a_link_of_this_user_is_written_through(file: Path, tmp_path: Path) -> None:
+def test_a_link_of_this_user_is_read_and_written_through(file: Path, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles" / "frost.yaml"
     written(real, COMMENTED)
     file.parent.mkdir(parents=True, mode=0o700)
-    file.symlink_to(real)
+    file.symlink_to("../../home/../dotfiles/frost.yaml")
     set_region(file, "r2")
     assert file.is_symlink()
+    assert load(str(file), environ=HOME).contexts["prod"].region == "r2"
     assert 'region: "r2"' in real.read_text()
 
 
