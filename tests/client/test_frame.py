@@ -101,11 +101,9 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
         ("--tenant web-shop config show", ["--tenant takes a tenant id", "tenant use"]),
         ("login --device --browser", ["exclude each other"]),
         ("login --endpoint https://host/api", ["--context NAME"]),
-        ("config set region a b", ["unexpected argument (b)"]),
         ("config get-context", ["get-contexts"]),
         ("iam policy detach P --type GROUP --id I", ["'api_key', 'workload_identity', 'group'"]),
         ("iam access robot I", ["'api_key', 'workload_identity', 'user'"]),
-        ("iam catalog --limit 1", ["unknown flag --limit"]),
     ],
 )
 def test_a_usage_error_is_one_line_with_the_next_step(run: Run, words: str, parts: list[str]) -> None:
