@@ -58,6 +58,10 @@ def test_contexts_are_added_and_chosen(home: Home) -> None:
         contexts.choose(home.read_config(), "nope")
     assert caught.value.exit_code == Exit.NOT_FOUND
     assert home.read_config().current_context == "prod"
+    # The only context of a flat file has no name there.
+    home.write_config("region: r1\n")
+    contexts.choose(home.read_config(), "default")
+    assert home.config.read_text() == "region: r1\n"
 
 
 def test_names_no_context_can_have(home: Home) -> None:
@@ -65,12 +69,6 @@ def test_names_no_context_can_have(home: Home) -> None:
         with pytest.raises(FrostError):
             contexts.add(home.read_config(), name, "https://h.example/api")
     assert not home.config.exists()
-
-
-def test_choosing_the_only_context_of_a_flat_file_changes_nothing(home: Home) -> None:
-    home.write_config("region: r1\n")
-    contexts.choose(home.read_config(), "default")
-    assert home.config.read_text() == "region: r1\n"
 
 
 def test_credentials_are_never_sent_to_another_endpoint(home: Home) -> None:
