@@ -266,8 +266,3 @@ def test_every_need_is_answered_from_its_quota(plan: tuple[list[dict[str, Any]],
             assert need.answer == (SUPPORT if bound is None else AT_ONCE if least <= bound else REVIEW)
     answers = {need.answer for need in result.needs}
     assert result.fits is (False if answers - {FITS, UNKNOWN} else None if UNKNOWN in answers else True)
-
-
-def test_a_type_without_a_quota_cannot_be_planned() -> None:
-    with pytest.raises(KeyError):
-        what_if([], {"vcpu": 1})
