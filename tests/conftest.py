@@ -45,9 +45,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def home() -> Iterator[Home]:
+def home(request: pytest.FixtureRequest) -> Iterator[Home]:
     """A fresh machine: no config, no platform."""
-    home = Home()
+    home = Home(forked=request.node.get_closest_marker("unit") is None)
     yield home
     home.remove()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from client.config.reader import Config, load
 from service.seed.loader import KEY_FILE
 from tests import forking
 from tests.api import Api, world_key
@@ -107,6 +108,10 @@ class Home(Api):
 
     def write_config(self, text: str) -> None:
         write_config(self.config, text)
+
+    def read_config(self) -> Config:
+        """Return the stored configuration, as commands read it."""
+        return load(str(self.config), environ=self.environment())
 
     def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
         result = self.frost(*words, "-o", "json", env=env)

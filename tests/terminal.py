@@ -229,14 +229,8 @@ class Program:
             self.emulator.feed(data)
         self._replayed = len(self.chunks)
 
-    def close(self, quit_key: bytes = b"", grace: float = 2.0) -> None:
-        """Ask the program to end, then end it by signals."""
-        if self.alive and quit_key:
-            try:
-                self.write(quit_key)
-                self.until_quiet(quiet=grace, timeout=grace)
-            except OSError:
-                self.alive = False
+    def close(self) -> None:
+        """End the program by signals."""
         for sig in (0, signal.SIGTERM, signal.SIGKILL):
             if sig:
                 with contextlib.suppress(ProcessLookupError):

@@ -14,6 +14,7 @@ import click
 import pytest
 
 from client.commands.root import root
+from tests.docs.commands import entries
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("client", "tui", "service")
@@ -136,17 +137,6 @@ def code_texts(package: str) -> list[Text]:
     ]
 
 
-def commands(command: click.Command, path: tuple[str, ...] = ("frost",)) -> Iterator[tuple[str, click.Command]]:
-    """Yield the command and all commands below it, with their paths."""
-    yield " ".join(path), command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from commands(child, (*path, name))
-
-
 def help_texts(path: str, command: click.Command) -> Iterator[Text]:
     """Yield the help texts of a command and of its options and arguments."""
     for text in (command.help, command.short_help, command.epilog):
@@ -177,12 +167,14 @@ def test_texts_of_the_code_have_no_banned_form(package: str) -> None:
 
 
 def test_help_has_no_banned_form_and_begins_with_a_verb() -> None:
-    for path, command in commands(root):
+    for path, command in [("frost", root), *((entry.words, entry.command) for entry in entries())]:
         lines = findings(help_texts(path, command))
         assert not lines, "\n".join(lines)
         summary = (command.help or "").partition("\n")[0]
         assert summary.endswith("."), (path, summary)
         assert re.match(r"[A-Z][a-z]+ ", summary), f"{path}: begin with a verb: {summary}"
+        options = [param for param in command.params if isinstance(param, click.Option)]
+        assert [option.name for option in options if not str(option.help).endswith(".")] == [], path
 
 
 def test_exceptions_are_used() -> None:

@@ -3,14 +3,16 @@
 import asyncio
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import client.transport.async_client
 import client.transport.blocking_client
 from client.commands.root import main
+from client.operations import Intervals
 from tests.client.certificates import Authority
-from tests.client.scripted import Ended, Run, Scripted
+from tests.client.scripted import TENANT, Ended, Run, Scripted
 from tests.client.wire import DRIVERS, Quick
 
 
@@ -25,25 +27,11 @@ def driver(request: pytest.FixtureRequest) -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Quick:
     """Waits between tries are written down instead of waited (a fake of the clock, nothing else)."""
     fake = Quick()
-    monkeypatch.setattr(client.transport.blocking_client, "time", _Clock(fake))
-    monkeypatch.setattr(client.transport.async_client, "asyncio", _Loop(fake))
+    clock = SimpleNamespace(sleep=fake.sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(client.transport.blocking_client, "time", clock)
+    loop = SimpleNamespace(**{**vars(asyncio), "sleep": fake.sleep_async})
+    monkeypatch.setattr(client.transport.async_client, "asyncio", loop)
     return fake
-
-
-class _Clock:
-    def __init__(self, fake: Quick) -> None:
-        self.sleep = fake.sleep
-        self.monotonic = time.monotonic
-
-
-class _Loop:
-    """The module asyncio with another sleep."""
-
-    def __init__(self, fake: Quick) -> None:
-        self.sleep = fake.sleep_async
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(asyncio, name)
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +42,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture
-def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Scripted:
+def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Scripted:
     """Commands against answers that the test writes down."""
-    return Scripted(tmp_path, monkeypatch, capsys)
+    monkeypatch.setenv("FROST_TENANT", TENANT)
+    return Scripted(tmp_path / "config.yaml", run)
 
 
 @pytest.fixture
@@ -67,8 +56,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     for name in ("FROST_TENANT", "FROST_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
 
-    def ended(*words: str) -> Ended:
-        code = main(words)
+    def ended(*words: str, **options: Intervals) -> Ended:
+        code = main(words, **options)
         captured = capsys.readouterr()
         return Ended(code, captured.out, captured.err)
 

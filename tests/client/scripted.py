@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-from client.commands.root import main
 from client.operations import Intervals
-from tests.client.wire import KEY, Answer, Heard, Service, answer
+from tests.client.wire import KEY, Heard, Service, answer
+from tests.homes import write_config
 
 TENANT = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
 BASE = f"/api/v1/tenants/{TENANT}"
@@ -40,14 +38,10 @@ class Scripted:
     What is not written down is answered with 404, as by a platform that does not have it.
     """
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, config: Path, run: Run) -> None:
         self.answers: dict[str, list[bytes]] = {}
         self.intervals = Intervals()
-        self._tmp_path, self._capsys = tmp_path, capsys
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("FROST_CREDENTIAL_STORE", "file")
-        monkeypatch.setenv("FROST_TENANT", TENANT)
-        monkeypatch.delenv("FROST_CONTEXT", raising=False)
+        self._config, self._run = config, run
         self.heard: list[Heard] = []
 
     def on(self, request: str, *answers: bytes | Mapping[str, Any]) -> None:
@@ -56,15 +50,12 @@ class Scripted:
 
     def run(self, *words: str) -> Ended:
         with Service(self._answer) as service:
-            config = self._tmp_path / "config.yaml"
-            config.write_text(f"api_endpoint: {service.endpoint}\napi_key: {KEY.secret}\n")
-            config.chmod(0o600)
-            code = main(["--config", str(config), *words], intervals=self.intervals)
+            write_config(self._config, f"api_endpoint: {service.endpoint}\napi_key: {KEY.secret}\n")
+            ended = self._run("--config", str(self._config), *words, intervals=self.intervals)
             self.heard = service.heard
             if len(self.heard) > 1 and (self.heard[-1].method, self.heard[-1].target) == ("GET", BASE):
                 self.heard.pop()  # asks for the name of the tenant that was changed
-        captured = self._capsys.readouterr()
-        return Ended(code, captured.out, captured.err)
+        return ended
 
     def document(self, *words: str) -> Any:
         """The JSON of a command that must succeed."""
@@ -87,6 +78,3 @@ class Scripted:
 def refused(status: int, code: str, message: str = "no", **more: Any) -> bytes:
     """The nested envelope."""
     return answer(status, {"error": {"code": code, "message": message, **more}})
-
-
-__all__ = ["BASE", "TENANT", "Answer", "Ended", "Run", "Scripted", "refused"]

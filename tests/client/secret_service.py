@@ -4,10 +4,9 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from tests.waiting import until
 
 NEEDED = ("dbus-daemon", "gnome-keyring-daemon")
 BUS_CONFIGURATION = """\
@@ -95,21 +94,6 @@ class SecretService:
         from jeepney.io.blocking import open_dbus_connection
 
         bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-        end = time.monotonic() + 60
         with open_dbus_connection(self.address) as connection:
-            while time.monotonic() < end:
-                query = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))
-                if connection.send_and_get_reply(query).body[0]:
-                    return
-                time.sleep(0.02)
-        raise AssertionError("gnome-keyring did not come up")
-
-
-@contextmanager
-def secret_service(folder: Path) -> Iterator[SecretService]:
-    """A bus without a keyring; `start` starts one."""
-    running = SecretService(folder)
-    try:
-        yield running
-    finally:
-        running.close()
+            query = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))
+            until(lambda: connection.send_and_get_reply(query).body[0])

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, default_tags, groups, platform, policies, tenants
-from client.auth import oidc
+from client.api import account, groups, policies, tenants
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
 from client.transport.call import NoResponse, Reply, Request, path, redact
@@ -203,33 +202,6 @@ def test_a_line_of_the_trace_is_one_safe_line() -> None:
     assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (the platform is not running)"
 
 
-def test_routes_of_the_common_command_set() -> None:
-    calls = [
-        (account.me(), "GET", "/v1/me"),
-        (account.organizations(), "GET", "/v1/organizations"),
-        (account.scopes(), "GET", "/v1/scopes"),
-        (account.end_session(), "POST", "/v1/sessions/current/end"),
-        (oidc.cli_config(), "GET", "/v1/auth/cli-config"),
-        (tenants.list_all(), "GET", "/v1/tenants"),
-        (tenants.list_of("o"), "GET", "/v1/organizations/o/tenants"),
-        (tenants.get("t"), "GET", "/v1/tenants/t"),
-        (tenants.operation("t", "op"), "GET", "/v1/tenants/t/operations/op"),
-        (default_tags.operation("t", "run"), "GET", "/v1/tenants/t/operations/run"),
-        (tenants.operations("t"), "GET", "/v1/tenants/t/operations"),
-        (platform.status(), "GET", "/v1/platform/status"),
-        (platform.operations(), "GET", "/v1/platform/operations"),
-        (platform.cancel_operation("op"), "POST", "/v1/platform/operations/op/cancel"),
-        (platform.verify_audit(), "GET", "/v1/platform/audit/verify"),
-        (platform.export_audit("2026-01-01T00:00:00Z"), "GET", "/v1/platform/audit/export"),
-        (platform.drop_audit({}), "POST", "/v1/platform/audit/drop"),
-        (platform.verify_audit_segment({}), "POST", "/v1/platform/audit/verify-segment"),
-        (platform.stop(), "POST", "/v1/platform/stop"),
-    ]
-    for call, method, where in calls:
-        assert (call.request.method, call.request.path) == (method, where)
-    assert tenants.list_all(usage=True).request.query == (("include", "usage"),)
-
-
 def test_two_creates_have_two_keys_and_a_rename_has_none() -> None:
     keys = {tenants.create("o", "n").request.idempotency_key for _ in range(3)}
     assert len(keys) == 3
@@ -238,3 +210,4 @@ def test_two_creates_have_two_keys_and_a_rename_has_none() -> None:
         assert len({make().request.idempotency_key for _ in range(3)}) == 3
     # A caller that repeats a creation passes its key.
     assert policies.create("t", "n", "", "{}", idempotency_key="the same").request.idempotency_key == "the same"
+    assert tenants.list_all(usage=True).request.query == (("include", "usage"),)

@@ -1,10 +1,13 @@
 """Modules of the standard library that a command executes at their first use."""
 
 import importlib
+import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,18 +33,8 @@ def test_modules_are_executed_at_their_first_use() -> None:
         text=True,
         check=True,
     )
-    import platform
-
-    assert done.stdout.split() == [
-        str(len(OF_COMMANDS)),
-        "a",
-        "True",
-        platform.system(),
-        "7",
-        "28",
-        "module",
-        platform.python_version(),
-    ]
+    expected = [str(len(OF_COMMANDS)), "a", "True", platform.system(), "7", "28", "module", platform.python_version()]
+    assert done.stdout.split() == expected
 
 
 @pytest.mark.process
@@ -56,53 +49,50 @@ def test_modules_that_are_imported_already_are_kept() -> None:
 
 SLOW = """
 import threading
-started, may_end = threading.Event(), threading.Event()
+may_end = threading.Event()
 if globals().get("fails"):
     raise KeyboardInterrupt
-may_end.wait()
+if "fails" not in globals():
+    may_end.wait()
 value = 1
 """
 
 
-def test_a_second_thread_waits_for_the_first_use_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A lazy module that waits while it is executed."""
     (tmp_path / "lazy_and_slow.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
     install(["lazy_and_slow"])
-    module = importlib.import_module("lazy_and_slow")
-    try:
-        with ThreadPoolExecutor(2) as threads:
-            end = None
-            try:
-                first = threads.submit(lambda: module.value)
-                while (end := vars(module).get("may_end")) is None:
-                    assert not first.done()
-                second = threads.submit(lambda: module.value)
-                end.wait(0.1)  # the second thread reaches the module, which has no value yet
-                assert not second.done()
-            finally:
-                if end is not None:
-                    end.set()
-            assert (first.result(), second.result()) == (1, 1)
-        assert type(module) is type(sys)
-        with pytest.raises(AttributeError, match="missing"):
-            _ = module.missing
-    finally:
-        del sys.modules["lazy_and_slow"]
+    yield importlib.import_module("lazy_and_slow")
+    del sys.modules["lazy_and_slow"]
 
 
-def test_an_interrupted_first_use_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "lazy_and_slow.py").write_text(SLOW.replace("may_end.wait()", ""))
-    monkeypatch.syspath_prepend(tmp_path)
-    install(["lazy_and_slow"])
-    module = importlib.import_module("lazy_and_slow")
-    try:
-        vars(module)["fails"] = True
-        with pytest.raises(KeyboardInterrupt):
-            _ = module.value
-        vars(module)["fails"] = False
-        assert module.value == 1
-    finally:
-        del sys.modules["lazy_and_slow"]
+def test_a_second_thread_waits_for_the_first_use_of_a_module(slow: Any) -> None:
+    end = None
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            first = threads.submit(lambda: slow.value)
+            while (end := vars(slow).get("may_end")) is None:
+                assert not first.done()
+            second = threads.submit(lambda: slow.value)
+            end.wait(0.1)  # the second thread reaches the module, which has no value yet
+            assert not second.done()
+        finally:
+            if end is not None:
+                end.set()
+        assert (first.result(), second.result()) == (1, 1)
+    assert type(slow) is type(sys)
+    with pytest.raises(AttributeError, match="missing"):
+        _ = slow.missing
+
+
+def test_an_interrupted_first_use_is_repeated(slow: Any) -> None:
+    vars(slow)["fails"] = True
+    with pytest.raises(KeyboardInterrupt):
+        _ = slow.value
+    vars(slow)["fails"] = False
+    assert slow.value == 1
 
 
 @pytest.mark.process

@@ -16,7 +16,7 @@ import pytest
 from client import __version__, paths
 from client.api import account, platform
 from client.auth import credential_store, sign_in
-from client.config.reader import Config, load
+from client.config.reader import Config
 from client.connection import resolve
 from client.errors import Exit, FrostError
 from client.paths import socket_path, socket_path_in
@@ -78,16 +78,6 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
         control.stop(environ)
 
 
-@pytest.mark.slow
-def test_many_first_calls_at_once_start_one_platform(demo: Home) -> None:
-    code = "from client.platform.process import ensure_running\nensure_running()"
-    environ = {**demo.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
-    starting = [subprocess.Popen([sys.executable, "-c", code], env=environ) for _ in range(5)]
-    assert [one.wait(60) for one in starting] == [0] * 5
-    assert who(demo) == "owner@aurora.example"
-    assert pids(demo) == {demo.platform_pid()}
-
-
 def test_it_outlives_its_starter_and_has_a_session_of_its_own(
     demo: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,32 +122,23 @@ def test_a_platform_that_fails_to_start_is_reported_with_its_error(home: Home) -
     assert "Could not parse SQLAlchemy URL" in caught.value.message
 
 
-def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None:
-    environ = demo.environment()
-    assert process.ensure_running(environ)
-    demo.kill_platform()
-    assert process.ensure_running(environ)
-    assert not process.ensure_running(environ)
-
-
-def test_a_silent_lock_holder_is_waited_for_and_reported(home: Home) -> None:
-    home.platform_dir.mkdir(parents=True, mode=0o700)
+def test_a_silent_lock_holder_is_waited_for_and_reported(demo: Home) -> None:
     code = (
         "import fcntl, os, sys, time\n"
         "lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
         "fcntl.flock(lock, fcntl.LOCK_EX); os.write(lock, b'%d' % os.getpid()); print(1, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(home.platform_dir / "platform.lock")], stdout=subprocess.PIPE
+        [sys.executable, "-c", code, str(demo.platform_dir / "platform.lock")], stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(FrostError, match="did not respond within") as caught:
-            process.ensure_running(home.environment(), seconds=1.5)
+            process.ensure_running(demo.environment(), seconds=1.5)
         assert caught.value.exit_code == Exit.UNREACHABLE
-        assert control.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
+        assert control.stop(demo.environment())  # what holds the lock and does not answer gets SIGTERM
         assert holder.wait(60) == -signal.SIGTERM
-    for late in pids(home):  # one that was being started for the last try may find the lock free now
+    for late in pids(demo):  # one that was being started for the last try may find the lock free now
         with suppress(ProcessLookupError):
             os.kill(late, signal.SIGKILL)
 
@@ -223,25 +204,25 @@ def test_resetting_loads_another_world_and_clients_sign_in_again(demo: Home) -> 
     running.ask_json(account.me())
     connection = resolve(environ)
     keys = (demo.platform_dir / "world-keys.json").read_bytes()
-    process.reset(load(str(demo.config), environ=environ), "demo", environ)
+    process.reset(demo.read_config(), "demo", environ)
     assert running.ask_json(account.me())["email"] == "owner@aurora.example"
-    assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
+    assert not demo.read_config().contexts["local"].session_ended
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
     sign_in.sign_in_device(connection, email="admin@aurora.example")
     sign_in.sign_out(connection)
-    process.reset(load(str(demo.config), environ=environ), "empty", environ)
+    process.reset(demo.read_config(), "empty", environ)
     assert BlockingClient(control.OperatorConnection(environ)).ask_json(platform.status())["world"] == "empty"
     assert who(demo)  # it signs in by itself again
 
 
-def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
-    environ = demo.environment()
-    demo.write_config(
+def test_resetting_keeps_sessions_and_keys_of_other_places(demo_slow: Home) -> None:
+    environ = demo_slow.environment()
+    demo_slow.write_config(
         "current_context: local\ncontexts:\n  local: {credentials: {api_key: K, access_token: A, refresh_token: R}}\n"
         "  away: {api_endpoint: 'https://h.example/api', credentials: {access_token: A, refresh_token: R}}\n"
     )
-    process.reset(load(str(demo.config), environ=environ), "empty", environ)
-    config = load(str(demo.config), environ=environ)
+    process.reset(demo_slow.read_config(), "empty", environ)
+    config = demo_slow.read_config()
     assert config.contexts["local"].credentials.kinds == ("api_key",)
     assert config.contexts["away"].credentials.kinds == ("session",)
     assert credential_store.load(config, config.contexts["away"]).secret == "A"
@@ -251,7 +232,7 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
 def test_a_start_during_a_reset_is_refused(demo: Home) -> None:
     environ = demo.environment()
     who(demo)
-    config = load(str(demo.config), environ=environ)
+    config = demo.read_config()
     stop = threading.Event()
     failures: list[FrostError] = []
 
@@ -275,8 +256,8 @@ def test_a_start_during_a_reset_is_refused(demo: Home) -> None:
     assert who(demo)
 
 
-def test_a_reset_overtaken_by_another_start_is_a_conflict(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    environ = demo.environment()
+def test_a_reset_overtaken_by_another_start_is_a_conflict(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = demo_slow.environment()
     forget = process._forget_sessions
 
     def quicker(config: Config, environ: dict[str, str]) -> None:
@@ -284,7 +265,7 @@ def test_a_reset_overtaken_by_another_start_is_a_conflict(demo: Home, monkeypatc
         process.ensure_running(environ)  # what an open screen does when it has lost its connection
 
     monkeypatch.setattr(process, "_forget_sessions", quicker)
-    assert _reset(load(str(demo.config), environ=environ), environ) == Exit.CONFLICT
+    assert _reset(demo_slow.read_config(), environ) == Exit.CONFLICT
 
 
 def _reset(config: Config, environ: dict[str, str]) -> Exit | None:

@@ -1,9 +1,5 @@
 """Signing in to the real local platform, over its socket, with its own issuer."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -14,18 +10,9 @@ from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.blocking_client import BlockingClient
 from tests.homes import Home
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.process
-
-ASK = """
-import sys
-from client.api import account
-from client.connection import resolve
-from client.transport.blocking_client import BlockingClient
-connection = resolve()
-print(BlockingClient(connection).ask_json(account.me())["email"])
-sys.stderr.write("".join(connection.notices))
-"""
 
 
 def connect(home: Home) -> Connection:
@@ -34,13 +21,6 @@ def connect(home: Home) -> Connection:
 
 def who(connection: Connection) -> str:
     return str(BlockingClient(connection).ask_json(account.me())["email"])
-
-
-def ask(home: Home) -> subprocess.Popen[str]:
-    environ = {**home.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
-    return subprocess.Popen(
-        [sys.executable, "-c", ASK], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
 
 
 def token_requests(home: Home) -> int:
@@ -72,8 +52,7 @@ def test_the_first_use_signs_in_unasked_as_the_owner(demo: Home) -> None:
 
 
 def test_two_first_uses_at_once_make_one_session(demo: Home) -> None:
-    asking = [ask(demo) for _ in range(3)]
-    assert [one.communicate(timeout=60)[0] for one in asking] == ["owner@aurora.example\n"] * 3
+    assert at_once([lambda: demo.json("whoami")["email"]] * 3) == ["owner@aurora.example"] * 3
     assert token_requests(demo) == 1
 
 
@@ -107,17 +86,6 @@ def test_a_logout_ends_automatic_sign_in(demo: Home) -> None:
     assert who(connect(demo)) == "owner@aurora.example"
 
 
-def test_a_token_that_is_due_is_renewed_by_one_of_many_processes(demo: Home) -> None:
-    who(connect(demo))
-    expire(demo)
-    asking = [ask(demo) for _ in range(3)]
-    assert [one.communicate(timeout=60) for one in asking] == [("owner@aurora.example\n", "")] * 3
-    assert token_requests(demo) == 2  # the sign-in and one refresh
-    expire(demo)
-    assert who(connect(demo)) == "owner@aurora.example"  # the rotated pair was kept: the family lives
-    assert token_requests(demo) == 3
-
-
 def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) -> None:
     connection = connect(demo)
     who(connection)
@@ -131,29 +99,3 @@ def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) ->
     with pytest.raises(FrostError) as caught:
         who(connect(demo))
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
-
-
-def signed_in(home: Home) -> bool:
-    """Whether the owner is; the only other way it may end is that one must sign in."""
-    try:
-        email = who(connect(home))
-    except FrostError as error:
-        if error.exit_code != Exit.NOT_SIGNED_IN:
-            raise
-        return False
-    return email == "owner@aurora.example"
-
-
-def test_killed_in_the_middle_of_a_refresh_the_file_is_whole(demo: Home) -> None:
-    """kill -9 at growing delays: whatever was written, the next use either works or says that one must sign in."""
-    who(connect(demo))
-    for delay in (0.05, 0.15, 0.25, 0.35, 0.5):
-        expire(demo)
-        running = ask(demo)
-        time.sleep(delay)
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
-        assert os.stat(demo.config).st_mode & 0o777 == 0o600  # noqa: PTH116
-        if signed_in(demo):
-            continue
-        sign_in.sign_in_device(connect(demo))

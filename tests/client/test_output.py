@@ -130,13 +130,12 @@ def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monke
     assert "\x1b" not in capsys.readouterr().out
 
 
-@pytest.mark.process
-def test_characters_outside_the_encoding_are_escaped() -> None:
-    script = "from client.commands.output import Output; Output().text('— É'); Output('json').document({'n': 'É'})"
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
-    )
-    assert done.stdout == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
+def test_characters_outside_the_encoding_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+    Output().text("— É")
+    Output("json").document({"n": "É"})
+    assert written.getvalue() == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
 
 
 @pytest.mark.process
@@ -220,14 +219,6 @@ def test_columns_are_aligned_and_cut_with_a_mark_only_to_a_terminals_width() -> 
     assert "x" * 10_000 in table_text(["NAME", "ID"], rows)
     line = table_text(["NAME", "ID"], rows, keep=[False, True], limit=60).splitlines()[1]
     assert (width(line), line.endswith(f"…  {ID}")) == (60, True)
-
-
-@pytest.mark.parametrize("limit", [52, 56, 60, 100])
-def test_a_table_fits_a_terminal_wide_enough_for_its_ids(limit: int) -> None:
-    heads, row = ["ORGANIZATION", "ID", "N"], ["日本語" * 9, ID, "7"]
-    lines = table_text(heads, [row], keep=[False, True, True], limit=limit).splitlines()
-    assert all(width(line) <= limit for line in lines)
-    assert lines[1].endswith(f"  {ID}  7")
 
 
 @pytest.mark.parametrize("limit", [1, 20, 40, 46])

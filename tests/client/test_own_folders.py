@@ -10,6 +10,7 @@ import pytest
 
 from client.paths import make_private
 from service.logs import GENERATIONS
+from tests import forking
 from tests.homes import Home
 from tests.terminal import screens
 
@@ -49,14 +50,9 @@ def test_the_first_start_makes_private_folders(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("shared_umask")
-def test_the_first_command_makes_private_folders(home: Home) -> None:
-    assert home.frost("whoami").code == 0
-    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
-
-
-@pytest.mark.usefixtures("shared_umask")
 def test_a_platform_that_is_served_by_hand_makes_private_folders(home: Home) -> None:
     folder = home.path / "new" / "data"
+    home.forked = False
     with subprocess.Popen(
         [sys.executable, "-m", "service", "--data-dir", str(folder), "--world", "empty"],
         env=home.environment(),
@@ -130,12 +126,11 @@ def test_a_link_in_place_of_a_file_of_the_platform_is_refused(home: Home, name: 
     target.write_text("precious\n")
     make_private(str(home.platform_dir))
     path.symlink_to(target)
-    words = ["tui", "whoami"] if starter == "command" else ["service", "--data-dir", str(home.platform_dir)]
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        env=home.environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == {
+    program, *words = ["tui", "whoami"] if starter == "command" else ["service", "--data-dir", str(home.platform_dir)]
+    code, _, err = forking.run(
+        program, words, stdin=b"", environment=home.environment(), folder=str(home.path), timeout=120
+    )
+    assert (code, err.decode()) == {
         "command": (2, f"frost: {path} is a link, which frost does not follow. Remove it: rm {path}\n"),
         "service": (1, f"frost platform: {path} is a link, which the platform does not follow; remove it: rm {path}\n"),
     }[starter]
@@ -153,19 +148,24 @@ def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused(home: Home) -> None:
         assert str(home.platform_dir / name) in done.err
 
 
-def test_the_log_rotates_and_keeps_some_generations(home: Home) -> None:
-    home.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0.01"
-    assert home.frost("whoami").code == 0
-    log = home.platform_dir / "platform.log"
+def test_a_log_with_a_bound_rotates_at_the_start_and_later_and_keeps_some_generations(demo: Home) -> None:
+    log = demo.platform_dir / "platform.log"
     generations = [log.with_name(f"platform.log.{number}") for number in range(1, GENERATIONS + 1)]
 
     def rotate() -> bytes:
         """Send requests until the log is rotated once more; return the newest generation."""
         earlier = content(generations[0])
         while content(generations[0]) in (earlier, b"") or not log.exists():
-            home.request("GET", "/api/v1/tenants")
+            demo.request("GET", "/api/v1/tenants")
         return content(generations[0])
 
+    log.write_text("old\n" * 5_000)
+    assert demo.frost("whoami", env={"FROST_PLATFORM_LOG_MEGABYTES": "0"}).code == 0
+    assert log.read_text().startswith("old")
+    assert demo.frost("platform", "stop").code == 0
+    assert demo.frost("whoami", env={"FROST_PLATFORM_LOG_MEGABYTES": "0.01"}).code == 0
+    assert generations[0].read_text().startswith("old")
+    assert "old" not in log.read_text()
     for _ in generations:
         newest = rotate()
     rotate()
@@ -176,14 +176,3 @@ def test_the_log_rotates_and_keeps_some_generations(home: Home) -> None:
         assert mode(path) == 0o600
         assert path.stat().st_size < 0.01 * 1024 * 1024 + 4_096
         assert all(line.endswith(b"}\n") for line in path.read_bytes().splitlines(keepends=True))
-
-
-def test_a_long_log_of_an_earlier_platform_is_rotated_at_the_start_unless_it_has_no_bound(demo: Home) -> None:
-    log = demo.platform_dir / "platform.log"
-    log.write_text("old\n" * 5_000)
-    assert demo.frost("whoami", env={"FROST_PLATFORM_LOG_MEGABYTES": "0"}).code == 0
-    assert log.read_text().startswith("old")
-    assert demo.frost("platform", "stop").code == 0
-    assert demo.frost("whoami", env={"FROST_PLATFORM_LOG_MEGABYTES": "0.01"}).code == 0
-    assert log.with_name("platform.log.1").read_text().startswith("old")
-    assert "old" not in log.read_text()

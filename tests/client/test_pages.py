@@ -1,6 +1,5 @@
 """Pages, writes that say whether they changed anything, and documents that travel as text."""
 
-import asyncio
 import json
 from functools import partial
 from typing import Any
@@ -11,7 +10,6 @@ from client.api import analysis, groups
 from client.api.policies import create, require_json, update
 from client.commands.options import next_command
 from client.errors import Exit, FrostError
-from client.models.analysis import Simulation
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
 from client.transport.call import Request, cursors, no_content, page_query
@@ -21,28 +19,25 @@ from tests.client.wire import Context, Service, answer
 GROUP = {"id": "g", "name": "ops", "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}
 
 
-def pages_of(service: Service) -> list[list[str]]:
-    async def read() -> list[list[str]]:
-        async with AsyncClient(Context(service.endpoint)) as client:
-            return [[group.name for group in page] async for page in client.pages(groups.page("t"))]
-
-    return asyncio.run(read())
+async def pages_of(service: Service) -> list[list[str]]:
+    async with AsyncClient(Context(service.endpoint)) as client:
+        return [[group.name for group in page] async for page in client.pages(groups.page("t"))]
 
 
-def test_the_screens_read_page_after_page_until_there_is_no_cursor() -> None:
+async def test_the_screens_read_page_after_page_until_there_is_no_cursor() -> None:
     more = answer(200, {"groups": [GROUP, GROUP], "nextCursor": "c/1"})
     last = answer(200, {"groups": [{**GROUP, "name": "last"}], "nextCursor": ""})
     with Service(more, last) as service:
-        assert pages_of(service) == [["ops", "ops"], ["last"]]
+        assert await pages_of(service) == [["ops", "ops"], ["last"]]
         route = "/api/v1/tenants/t/iam/groups?limit=200"
         assert [heard.target for heard in service.heard] == [route, f"{route}&cursor=c%2F1"]
     with Service(answer(200, {"groups": [GROUP], "nextCursor": "again"})) as service:
         with pytest.raises(FrostError, match="repeats a cursor"):
-            pages_of(service)
+            await pages_of(service)
         assert len(service.heard) == 2
     with Service(answer(200, {"groups": [{"id": "g"}], "nextCursor": ""})) as service:
         with pytest.raises(FrostError) as caught:
-            pages_of(service)
+            await pages_of(service)
         assert caught.value.code == "BAD_ANSWER"
 
 
@@ -68,17 +63,13 @@ def test_cursors_end_and_a_page_query_has_only_the_given_members() -> None:
 
 
 @pytest.mark.parametrize(("header", "changed"), [("true", True), ("false", False), ("", True)])
-def test_the_answer_states_whether_a_write_changed_anything(header: str, changed: bool) -> None:
+async def test_the_answer_states_whether_a_write_changed_anything(header: str, changed: bool) -> None:
     headers = {"X_Frost_Changed": header} if header else {}
     call = no_content(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
         assert BlockingClient(Context(service.endpoint)).change(call) == (None, changed)
-
-        async def add() -> bool:
-            async with AsyncClient(Context(service.endpoint)) as client:
-                return (await client.change(groups.add_member("t", "g", "api_key", "k"))).changed
-
-        assert asyncio.run(add()) is changed
+        async with AsyncClient(Context(service.endpoint)) as client:
+            assert (await client.change(groups.add_member("t", "g", "api_key", "k"))).changed is changed
 
 
 TEXT = '{\n  "schemaVersion": "1",\n\t"rules": [ ], "é": "\\u00e9" }\n'
@@ -119,23 +110,15 @@ def test_the_next_command_is_this_one_with_the_next_cursor_and_the_tenant() -> N
     assert next_command(["iam", "group", "list"], "c", "t") == "frost iam group list --tenant t --cursor c"
 
 
-def test_a_simulation_is_a_model_and_its_unknown_members_are_ignored() -> None:
+async def test_a_simulation_is_a_model_and_its_unknown_members_are_ignored() -> None:
     trial: dict[str, Any] = {"decision": "denied", "reason": "no_match", "rules": [], "new": 1}
     with Service(answer(200, trial)) as service:
-
-        async def simulated() -> Simulation:
-            async with AsyncClient(Context(service.endpoint)) as client:
-                return await client.ask(analysis.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True))
-
-        simulation = asyncio.run(simulated())
+        async with AsyncClient(Context(service.endpoint)) as client:
+            call = analysis.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True)
+            simulation = await client.ask(call)
         assert (simulation.allowed, simulation.reason, simulation.rules) == (False, "no_match", ())
-        assert json.loads(service.heard[0].body) == {
-            "documentText": TEXT,
-            "operation": "a:b:c",
-            "target": "*",
-            "facts": {"requestTags": {}},
-            "asAuthor": True,
-        }
+        sent = {"documentText": TEXT, "operation": "a:b:c", "target": "*", "facts": {"requestTags": {}}}
+        assert json.loads(service.heard[0].body) == {**sent, "asAuthor": True}
 
 
 @pytest.mark.parametrize(

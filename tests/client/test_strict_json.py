@@ -162,6 +162,10 @@ def test_the_path_is_left_out_behind_too_many_values(element: str) -> None:
     assert mistake.reason.startswith("not JSON: ")
     _, whole = effort(lambda: loads(f"[{many}]"))
     assert taken < 2 * whole + 120
+
+
+def test_the_reason_is_kept_behind_too_many_values() -> None:
+    many = ",".join(["[[[[1]]]]"] * 20_000)
     assert error(f"[{many},NaN]").reason == "NaN is not JSON"
     assert error(f'[{many},{{"a":1,"a":2}}]').reason == "duplicate member"
     assert error(f"[{many},1e999]").reason == "a number too large to be represented"

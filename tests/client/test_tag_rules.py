@@ -1,4 +1,4 @@
-"""The rules of default tags: the platform's own vectors, every edge of every rule, and differences of sets."""
+"""The rules of default tags: every edge of every rule, and differences of sets."""
 
 import string
 
@@ -7,36 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.models import validation
-from client.models.validation import problem_of_key, problem_of_set, problem_of_tag, problem_of_value
+from client.models.validation import problem_of_key, problem_of_set, problem_of_value
 from client.tables.default_tags import difference, merged
 
-ACCEPTED = [
-    ("env", "prod"),
-    ("cost-center", "eu.team:42"),
-    ("a", ""),
-    ("Team_Name.v2", "Platform Ops"),
-    ("k1", "user@example.com"),
-    ("path", "a/b/c"),
-    ("eq", "x=y+z"),
-    ("k" * 64, "v" * 255),
-    ("a:b", ""),
-    ("A", ""),
-    *((near, "") for near in ("frostmoln", "osx", "nova", "instance", "request-idx", "acls", "my-acl")),
-]
-RESERVED = [
-    "frostmoln_type", "frostmoln-owner", "Frostmoln_Type", "FROSTMOLN-X", "os_type", "OS_Type", "instance_name",
-    "nova_x", "__x",
-]  # fmt: skip
-MALFORMED = ["team/owner", "my key", "user@x", "a=b", "a+b", "-lead", "trail.", "_x", "miljö", "k\0", "env\n"]
-REFUSED_KEYS = [
-    *((key, "reserved_prefix") for key in RESERVED),
-    *((key, "reserved_key") for key in (*sorted(validation.RESERVED_KEYS), "Customer-Id", "ACL")),
-    ("", "key_length"),
-    ("k" * 65, "key_length"),
-    *((key, "key_charset") for key in MALFORMED),
-]
-MALFORMED_VALUES = ['"', "'", "\\", ",", "#hash", "ünï", "\t", "\n", "\u202e", "v\n", "a\u0000b"]
-REFUSED_VALUES = [("v" * 256, "value_length"), *((value, "value_charset") for value in MALFORMED_VALUES)]
 KEY_ENDS = set(string.ascii_letters + string.digits)
 KEY_CHARACTERS = KEY_ENDS | set("._:-")
 VALUE_CHARACTERS = KEY_ENDS | set("+-._:/@ =")
@@ -47,42 +20,16 @@ LOOK_ALIKES = (
 CHARACTERS = [*map(chr, range(256)), *LOOK_ALIKES]
 
 
-@pytest.mark.parametrize(("key", "value"), ACCEPTED)
-def test_the_accepted_vectors(key: str, value: str) -> None:
-    assert problem_of_set({key: value}) is None
-
-
-@pytest.mark.parametrize(("key", "reason"), REFUSED_KEYS)
-def test_the_refused_keys(key: str, reason: str) -> None:
-    problem = problem_of_set({key: ""})
-    assert problem
-    assert (problem.reason, problem.key) == (reason, key)
-    assert key in problem.message
-
-
-@pytest.mark.parametrize(("value", "reason"), REFUSED_VALUES)
-def test_the_refused_values(value: str, reason: str) -> None:
-    problem = problem_of_set({"env": value})
-    assert problem
-    assert (problem.reason, problem.key) == (reason, "env")
-    assert '"env"' in problem.message
-
-
-@pytest.mark.parametrize("character", CHARACTERS)
-def test_every_character_at_every_place_of_a_key(character: str) -> None:
-    keys = (f"{character}bc", f"b{character}c", f"bc{character}")
-    for place, (key, allowed) in enumerate(zip(keys, (KEY_ENDS, KEY_CHARACTERS, KEY_ENDS), strict=True)):
-        problem = problem_of_key(key)
-        assert (problem is None) == (character in allowed), key
-        assert problem is None or (problem.reason, problem.index) == ("key_charset", place)
-
-
-@pytest.mark.parametrize("character", CHARACTERS)
-def test_every_character_at_every_place_of_a_value(character: str) -> None:
-    for place, value in enumerate((f"{character}bc", f"b{character}c", f"bc{character}")):
-        problem = problem_of_value("env", value)
-        assert (problem is None) == (character in VALUE_CHARACTERS), value
-        assert problem is None or (problem.reason, problem.index) == ("value_charset", place)
+def test_every_character_at_every_place() -> None:
+    for character in CHARACTERS:
+        texts = (f"{character}bc", f"b{character}c", f"bc{character}")
+        for place, (text, allowed) in enumerate(zip(texts, (KEY_ENDS, KEY_CHARACTERS, KEY_ENDS), strict=True)):
+            problem = problem_of_key(text)
+            assert (problem is None) == (character in allowed), text
+            assert problem is None or (problem.reason, problem.index) == ("key_charset", place)
+            problem = problem_of_value("env", text)
+            assert (problem is None) == (character in VALUE_CHARACTERS), text
+            assert problem is None or (problem.reason, problem.index) == ("value_charset", place)
 
 
 def test_every_length_in_bytes() -> None:
@@ -102,7 +49,7 @@ def every_case(word: str) -> set[str]:
     return {word, word.upper(), word.title(), word.swapcase(), word[:-1] + word[-1].upper()}
 
 
-@pytest.mark.parametrize("prefix", validation.RESERVED_PREFIXES)
+@pytest.mark.parametrize("prefix", ["frostmoln_", "frostmoln-", "os_", "instance_", "nova_", "__"])
 def test_reserved_prefixes_are_refused_in_any_case(prefix: str) -> None:
     for one in every_case(prefix):
         for key in (one, one + "x", one + "x" * 80, one + "!"):
@@ -119,28 +66,17 @@ def test_reserved_keys_are_refused_in_any_case(key: str) -> None:
         assert problem_of_key(near) is None, near
 
 
-@pytest.mark.parametrize(
-    ("key", "meant"),
-    [
-        ("o\u017f_type", "os_type"),
-        ("\uff4fs_type", "os_type"),
-        ("\u0130nstance_name", "instance_name"),
-        ("\u0131nstance_name", "instance_name"),
-        ("nova\uff3fx", "nova_x"),
-        ("reque\u017ft-id", "request-id"),
-        ("\u212a", "k"),
-        ("acl\u200b", "acl"),
-        ("quota\u2010bytes", "quota-bytes"),
-    ],
-)
-def test_look_alikes_neither_make_nor_hide_a_reserved_key(key: str, meant: str) -> None:
-    assert reason_of(problem_of_key(key)) == "key_charset", meant
+def test_look_alikes_neither_make_nor_hide_a_reserved_key() -> None:
+    look_alikes = ("o\u017f_type", "\uff4fs_type", "\u0130nstance_name", "\u0131nstance_name", "nova\uff3fx")
+    for key in (*look_alikes, "reque\u017ft-id", "\u212a", "acl\u200b", "quota\u2010bytes"):
+        assert reason_of(problem_of_key(key)) == "key_charset", key
 
 
 @pytest.mark.parametrize(
     ("key", "value", "first"),
     [
         ("frostmoln_" + "x" * 80 + "!", "v" * 300, "reserved_prefix"),
+        ("", "#", "key_length"),
         ("__x", "#", "reserved_prefix"),
         ("acl", "v" * 300, "reserved_key"),
         ("k" * 65 + "!", "#", "key_length"),
@@ -149,8 +85,11 @@ def test_look_alikes_neither_make_nor_hide_a_reserved_key(key: str, meant: str) 
         ("ok", "#", "value_charset"),
     ],
 )
-def test_the_first_check_that_fails_is_the_reason(key: str, value: str, first: str) -> None:
-    assert reason_of(problem_of_tag(key, value)) == first
+def test_the_first_check_that_fails_is_the_reason_and_the_key_is_named(key: str, value: str, first: str) -> None:
+    problem = problem_of_set({key: value})
+    assert problem
+    assert (problem.reason, problem.key) == (first, key)
+    assert f'"{key[:80]}' in problem.message
 
 
 def test_eleven_tags_are_refused_before_any_is_checked_and_keys_in_their_order() -> None:

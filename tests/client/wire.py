@@ -172,11 +172,8 @@ def ask(
         return BlockingClient(link, on_reply=on_reply, timing=timing).ask_json(call)
 
     async def through_http() -> Any:
-        http = AsyncClient(link, on_reply=on_reply, timing=timing)
-        try:
+        async with AsyncClient(link, on_reply=on_reply, timing=timing) as http:
             return await http.ask_json(call)
-        finally:
-            await http.aclose()
 
     return asyncio.run(through_http())
 
