@@ -235,7 +235,7 @@ def _driver(launch: Launch) -> type[Driver]:
     return FrostDriver
 
 
-def _tell(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: int) -> None:
+def _leave_soon(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: int) -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(leave, code)
 
@@ -252,7 +252,7 @@ def start(
     threads = ThreadPoolExecutor(thread_name_prefix="frost")
     loop.set_default_executor(threads)
     app.shutdown = shutdown
-    shutdown.attach(lambda code: _tell(loop, app.leave, code), app.discard_output)
+    shutdown.attach(lambda code: _leave_soon(loop, app.leave, code), app.discard_output)
     try:
         app.run(loop=loop)
     finally:

@@ -143,7 +143,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         self._strips: dict[tuple[Any, ...], Strip] = {}
         self._base: Style | None = None
         self._known: str | None = None
-        self._telling = False
+        self._announcing = False
         self._preparing: Timer | None = None
 
     # Contents
@@ -226,18 +226,18 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         self.reveal(after)
         self.refresh()
         self.post_message(self.Arranged(self))
-        self._tell()
+        self._announce()
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         """Post one `Highlighted` for several moves, after they are painted."""
         if self.cursor < len(self.view):  # an empty list may get its rows again, and the cursor its row
             self._known = self.view.id_at(self.cursor)
-        if not self._telling:
-            self._telling = True
+        if not self._announcing:
+            self._announcing = True
             self.call_after_refresh(self._announced)
 
     def _announced(self) -> None:
-        self._telling = False
+        self._announcing = False
         self.post_message(self.Highlighted(self, self.record))
 
     # Widths
@@ -320,7 +320,7 @@ class RecordTable(ScrollView, Generic[T], can_focus=True):
         self.refresh_lines(before + 1)
         self.refresh_lines(after + 1)
         if before != after:
-            self._tell()
+            self._announce()
 
     def watch_has_focus(self, focused: bool) -> None:
         self._strips.clear()
