@@ -243,7 +243,7 @@ def _tenant(ctx: click.Context) -> str:
     run: Invocation = ctx.obj
 
     def default() -> str:
-        return str(_fetch(ctx, account.me())["tenantId"])
+        return str(_fetch(ctx, account.me()).get("tenantId") or "")
 
     return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
 

@@ -190,7 +190,7 @@ class Invocation:
             elif error.code == "AUTHENTICATION_REQUIRED":
                 self._name_key(error)
             raise
-        self.tell_notices(self.connection)
+        self.show_notices(self.connection)
         return answer
 
     def point_to_person(self, error: "FrostError") -> None:
@@ -288,7 +288,7 @@ class Invocation:
         except FrostError:
             return True
 
-    def tell_notices(self, connection: "Connection") -> None:
+    def show_notices(self, connection: "Connection") -> None:
         """Print a connection's notices as warnings and clear them."""
         while connection.notices:
             self.output.warn(connection.notices.pop(0))
@@ -310,7 +310,11 @@ class Invocation:
         from client import tenancy
 
         return tenancy.resolve(
-            self.flags.tenant, os.environ, self.connection.context, lambda: self.me["tenantId"], self.config_path
+            self.flags.tenant,
+            os.environ,
+            self.connection.context,
+            lambda: str(self.me.get("tenantId") or ""),
+            self.config_path,
         )
 
 

@@ -48,22 +48,21 @@ def _login(
         connection.notices += credential_store.forget_api_key(connection.config, connection.context.name)
         connection.reload()
         connection.set_credential(None)
-    run.tell_notices(connection)
+    run.show_notices(connection)
     switched = context is not None and context != run.config.current_context
     if context is not None:
         from client import contexts
 
         contexts.choose(connection.config, context)
     me = run.driver(connection).ask_json(account.me())
-    name = connection.context.name
+    address, name = me.get("email", ""), connection.context.name
     if connection.context.tenant and not _may_use(run, connection, connection.context.tenant):
         run.output.warn(
-            f"{me['email'] or 'this identity'} may not use the stored tenant of context {name}: "
-            f"{connection.context.tenant}"
+            f"{address or 'this identity'} may not use the stored tenant of context {name}: {connection.context.tenant}"
         )
     run.output.done(
-        f"signed in as {me['email']} (context {name}{', now the current one' if switched else ''})",
-        {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
+        f"signed in as {address} (context {name}{', now the current one' if switched else ''})",
+        {"id": me["id"], "email": address, "name": me.get("name", ""), "context": name},
     )
 
 
@@ -185,7 +184,7 @@ def _logout(run: Invocation, context: str | None) -> None:
         raise usage("--context requires a value")
     connection = run.connection if context is None else run.connection_to(context)
     ended = login.sign_out(connection)
-    run.tell_notices(connection)
+    run.show_notices(connection)
     name = connection.context.name
     run.output.done(
         f"signed out of context {name}" if ended else f"context {name} was not signed in",

@@ -101,6 +101,13 @@ def test_the_profile_names_a_workload_identity(platform: Scripted) -> None:
     assert platform.document("account", "profile")["credential"]["kind"] == "workload"
 
 
+def test_whoami_needs_only_the_id_of_the_principal(platform: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FROST_TENANT", raising=False)
+    platform.on("GET /api/v1/me", {"id": "p-1"})
+    document = platform.document("whoami")
+    assert (document["id"], document["tenant"]) == ("p-1", None)
+
+
 def test_a_refusal_for_people_only_names_login(platform: Scripted) -> None:
     platform.on("GET /iam/policies", refused(403, "SESSION_REQUIRED", "an interactive session is required"))
     platform.on("GET /api/v1/sessions", refused(403, "SESSION_REQUIRED", "an interactive session is required"))

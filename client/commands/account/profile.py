@@ -75,7 +75,7 @@ def delete(run: Invocation, yes: bool) -> None:
     """
     me = run.me
     _needs_person(run, me)
-    email = str(me["email"])
+    email = str(me.get("email") or "")
     if not yes:
         from client.commands import output
 
@@ -95,7 +95,7 @@ def delete(run: Invocation, yes: bool) -> None:
     from client.auth import sign_in
 
     sign_in.clear_ended_session(run.connection)
-    run.tell_notices(run.connection)
+    run.show_notices(run.connection)
     until = columns.time_text(gone["restorableUntil"])
     run.output.done(f"account {email} was deleted; support can restore it until {until}", gone)
 
@@ -146,7 +146,7 @@ def revoke_all(run: Invocation) -> None:
     from client.auth import sign_in
 
     sign_in.clear_ended_session(run.connection)
-    run.tell_notices(run.connection)
+    run.show_notices(run.connection)
     ended = answer["ended"]
     sessions_ = "session has" if ended == 1 else "sessions have"
     run.output.done(f"{ended} {sessions_} ended, including this one; sign in again: frost login", answer)

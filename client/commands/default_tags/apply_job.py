@@ -155,7 +155,7 @@ def _wait(run: Invocation, going: Going, former: Ended | None = None) -> dict[st
         raise
     finally:
         run.output.progress("")
-        run.tell_notices(run.connection)
+        run.show_notices(run.connection)
 
 
 def _require_success(operation: dict[str, Any], what: str) -> dict[str, Any]:
