@@ -41,7 +41,3 @@ class Key:
 
 def days(number: float) -> datetime:
     return datetime.now(UTC) + timedelta(days=number)
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
