@@ -14,7 +14,7 @@ import yaml
 
 from tests.acceptance.account import CREATE, Account, Key, days
 from tests.conftest import signed_in
-from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
+from tests.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, WEB_SHOP
 
 
 def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
