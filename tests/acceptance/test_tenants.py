@@ -80,7 +80,11 @@ def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) ->
             foreign = demo.frost(*words, out_of_reach)
             assert foreign.code == missing.code == code
             assert foreign.err.replace(out_of_reach, "ID") == missing.err.replace(UNKNOWN_ID, "ID")
-    assert demo.frost("tenant", "use", "Newsroom").code == 5
+    unknown, foreign = (demo.frost("tenant", "use", name) for name in ("Nobody", "Newsroom"))
+    assert (foreign.code, foreign.err.replace("Newsroom", "N")) == (5, unknown.err.replace("Nobody", "N"))
+    # Another organization has a tenant of that name too.
+    assert demo.frost("tenant", "use", "Staging").code == 0
+    assert demo.json("tenant", "current")["id"] == STAGING
 
 
 def test_each_context_keeps_its_own_selection(demo_slow: Home) -> None:
