@@ -4,8 +4,6 @@ import base64
 import json
 import time
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import yaml
 
@@ -23,13 +21,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 def taken(site: Site, token: str) -> int:
     """Return the platform's status for a token."""
-    request = Request(f"{site.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"})
-    try:
-        with urlopen(request, timeout=60) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
+    return site.platform.get("/api/v1/me", token=token).status
 
 
 def make_due(site: Site) -> dict[str, Any]:

@@ -1,11 +1,8 @@
 """oidc-provider as it runs for a test, the person who uses its pages, and a platform that trusts it."""
 
 import json
-import re
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +12,11 @@ from urllib.request import urlopen
 
 from tests.homes import Home, Result
 from tests.identity.browser import Browser, Page
+from tests.people import OWNER
+from tests.service.running import Running, tcp_address
 
 AUDIENCE = "https://frost.example/api"
-OWNER, MEMBER = "owner@aurora.example", "member@aurora.example"
-PEOPLE = {
-    "astrid": {"email": OWNER, "email_verified": True},
-    "priya": {"email": MEMBER, "email_verified": True},
-}
+PEOPLE = {"astrid": {"email": OWNER, "email_verified": True}}
 
 
 class OidcProvider:
@@ -139,39 +134,16 @@ class Site:
 
     home: Home
 
-    def __init__(self, demo_platform: Path, issuer: str, *words: str) -> None:
-        self.issuer = issuer
+    def __init__(self, platform: Running, issuer: str) -> None:
+        self.platform, self.issuer = platform, issuer
+        self.url = "http://{}:{}".format(*tcp_address(platform))
         self._logins: list[Login] = []
         self._before = 0
-        self._served = Home(FROST_PLATFORM_PROVISIONING_PACE="600")
-        self.folder = self._served.path / "platform"
-        shutil.copytree(demo_platform, self.folder)
-        self.folder.chmod(0o700)
-        self._log = (self._served.path / "served.log").open("w+")
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "service", "--data-dir", str(self.folder), "--listen", "127.0.0.1:0"),
-                *("--issuer", issuer, *words),
-            ],
-            env=self._served.environment(),
-            stdout=self._log,
-            stderr=self._log,
-            cwd=self._served.path,
-        )
-        self.url = self._listening()
-
-    def _listening(self) -> str:
-        for _ in range(1200):
-            assert self._process.poll() is None, self.log
-            if found := re.search(r"listening on .* 127\.0\.0\.1:(\d+)", self.log):
-                return f"http://127.0.0.1:{found[1]}"
-            time.sleep(0.05)
-        raise AssertionError(self.log)
 
     @property
     def log(self) -> str:
         """The log of the platform since the start of the test."""
-        return Path(self._log.name).read_text()[self._before :]
+        return self.platform.log[self._before :]
 
     def login(self, *words: str, **variables: str) -> Login:
         begun = Login(self.home, *words, "--context", "work", *self._endpoint(), **variables)
@@ -207,8 +179,7 @@ class Site:
 
     @contextmanager
     def new_home(self) -> Iterator[Home]:
-        self.home = Home()
-        self._before = len(Path(self._log.name).read_text())
+        self.home, self._before = Home(), len(self.platform.log)
         try:
             yield self.home
         finally:
@@ -217,11 +188,11 @@ class Site:
             self._logins.clear()
             self.home.remove()
 
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
-        self._served.remove()
+
+@contextmanager
+def site_of(issuer: str, *words: str) -> Iterator[Site]:
+    with Running(None, "demo", "--listen", "127.0.0.1:0", "--issuer", issuer, *words) as platform:
+        yield Site(platform, issuer)
 
 
 def posted(url: str, form: dict[str, str]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Sign-in at canaille by code with PKCE. Its access tokens lack claims that oidc-provider's have."""
 
-from contextlib import closing
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
 
@@ -9,7 +7,8 @@ import pytest
 
 from tests.identity.canaille_person import Canaille, CanaillePerson
 from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import OWNER, Site
+from tests.identity.provider import Site, site_of
+from tests.people import OWNER
 
 pytestmark = pytest.mark.slow
 
@@ -57,9 +56,9 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert "frost login --browser" in result.err
 
 
-def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path) -> None:
+def test_missing_claims_are_not_assumed(canaille: Canaille) -> None:
     words = ("--audience", "frost-cli", "--assume", "email_verified")
-    with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.new_home():
+    with site_of(canaille.issuer, *words) as site, site.new_home():
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
         assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err
