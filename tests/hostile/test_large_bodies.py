@@ -5,10 +5,11 @@ import gc
 import itertools
 import json
 import socket
+import threading
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -25,7 +26,6 @@ from service.errors import ApiError
 from service.http_server.bodies import MAX_WAITING_BODIES_PER_SENDER, LargeBodyLimiter
 from service.http_server.request_metrics import Rejections
 from service.iam.policy_documents import split
-from tests.hostile.concurrency import WAIT_SECONDS, Gate
 from tests.hostile.world import IAM, World
 from tests.people import OWNER, VIEWER, WEB_SHOP
 from tests.service.account import Key
@@ -68,6 +68,30 @@ def test_a_body_of_too_many_values_is_refused(world: World) -> None:
     members = ",".join(f'"m{number}":1' for number in range(MAX_VALUES + 1))
     with pytest.raises(ApiError, match="more than"):
         split(f"{{{members}}}")
+
+
+WAIT_SECONDS = 60
+
+
+class Gate:
+    """Replaces a function: its calls wait until `opened` is set. `most` is the largest number of calls at a time."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.inside = self.most = 0
+        self.is_full, self.opened, self._lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        self._enter(1)
+        self.is_full.set()
+        self.opened.wait(WAIT_SECONDS)
+        self._enter(-1)
+        return self.function(*arguments)
+
+    def _enter(self, step: int) -> None:
+        with self._lock:
+            self.inside += step
+            self.most = max(self.most, self.inside)
 
 
 def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

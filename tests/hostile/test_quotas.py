@@ -23,14 +23,11 @@ from tests.service.running import Running
 from tests.waiting import at_once
 
 
-@pytest.fixture
-def sandbox(platform: Running) -> Quotas:
-    """A tenant without resources and requests; its people are signed in before a race begins."""
+@pytest.fixture(autouse=True)
+def signed_in(platform: Running) -> None:
+    """The people are signed in before a race begins."""
     for person in (OWNER, ADMIN):
         platform.token(person)
-    quotas = Quotas(platform, tenant=SANDBOX)
-    quotas.forget()
-    return quotas
 
 
 def outcomes(answers: Iterable[Answer]) -> Counter[str]:
