@@ -81,7 +81,7 @@ def test_an_undo_is_previewed_done_once_and_listed(tags: Tags) -> None:
     staging = Tags(tags.home, STAGING)
     staging.set("undone=1")
     before = staging.resources()
-    run = staging.apply()
+    run = staging.done("default-tags", "apply", "--yes")
     assert "--yes" in staging.refused(2, "default-tags", "undo", run["runId"])
     foreseen = staging.done("default-tags", "undo", run["runId"], "--preview")
     assert foreseen["summary"]["updated"] == run["result"]["summary"]["updated"] > 0
