@@ -9,7 +9,6 @@ IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
 READS = """
 policy get P --version 1
 policy history P
-policy attachments P --type group --id G
 policy diff P --from 1 --to 1
 policy attach P --type group --id G --dry-run
 policy attach P --type api_key --id K --dry-run
