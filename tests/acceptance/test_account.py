@@ -54,7 +54,7 @@ def test_a_key_is_read_listed_and_revoked_without_its_secret(owner: Account) -> 
     assert owner.keys()[key.id]["status"] == "revoked"
     again = owner.run("api-key", "revoke", key.id)
     assert (again.code, again.err) == (0, "already revoked\n")
-    assert key.ask("GET", "/api/v1/me").status == 401
+    assert owner.home.request("GET", "/api/v1/me", key=key.secret).status == 401
 
 
 def test_scopes_are_listed_added_up_warned_of_and_refused(owner: Account) -> None:

@@ -6,8 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.identity.canaille_person import Canaille, CanaillePerson
-from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import Site, site_of
+from tests.identity.provider import Site, claims_of, credentials, make_due, past_this_second, site_of, taken, who
 from tests.people import OWNER
 
 pytestmark = pytest.mark.slow

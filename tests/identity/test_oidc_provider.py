@@ -6,8 +6,19 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import AUDIENCE, OidcProvider, Person, Site, posted
+from tests.identity.provider import (
+    AUDIENCE,
+    OidcProvider,
+    Person,
+    Site,
+    claims_of,
+    credentials,
+    make_due,
+    past_this_second,
+    posted,
+    taken,
+    who,
+)
 from tests.people import OWNER
 
 pytestmark = pytest.mark.slow
