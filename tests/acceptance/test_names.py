@@ -157,18 +157,6 @@ def create_key(owner: Account, name: str) -> str:
     return str(owner.done("api-key", "create", "--name", name, "--scopes", "compute:read")["apiKey"]["id"])
 
 
-def test_a_key_is_read_changed_and_ended_by_name(owner: Account) -> None:
-    key = create_key(owner, "Named Once")
-    assert owner.done("api-key", "get", "named once")["id"] == key
-    assert owner.done("api-key", "update", "named once", "--name", "Renamed Once")["id"] == key
-    assert owner.done("api-key", "revoke", "renamed once")["status"] == "revoked"
-    assert owner.done("api-key", "delete", "RENAMED ONCE") == {"id": key, "status": "deleted"}
-    for word in ("get", "revoke", "delete", "rotate"):
-        result = owner.run("api-key", word, "renamed once", "-d")
-        assert (result.code, requests(result.err)) == (5, [("GET", "/api/v1/me/api-keys")])
-        assert 'you have no API key named "renamed once". List your keys: frost account api-key list' in result.err
-
-
 def test_a_key_reads_itself_by_id_and_name_and_no_other(owner: Account) -> None:
     context = owner.context("compute:read")
     itself = owner.done("profile", FROST_CONTEXT=context)["credential"]["id"]
@@ -181,18 +169,26 @@ def test_a_key_reads_itself_by_id_and_name_and_no_other(owner: Account) -> None:
     assert 'record, not named "other"' in refused
 
 
-def test_a_name_of_two_keys_is_refused_with_ids_status_and_tenant(owner: Account) -> None:
-    first = create_key(owner, "key twice")
-    second = owner.done("api-key", "rotate", "Key Twice", "--overlap", "0")["apiKey"]["id"]
-    assert owner.keys()[first]["status"] == "revoked"
+def test_a_key_is_read_changed_and_ended_by_a_name_that_one_key_has(owner: Account) -> None:
+    first = create_key(owner, "Named Once")
+    assert owner.done("api-key", "get", "named once")["id"] == first
+    assert owner.done("api-key", "update", "named once", "--name", "Twice")["id"] == first
+    second = owner.done("api-key", "rotate", "twice", "--overlap", "0")["apiKey"]["id"]
     for word in ("get", "revoke", "delete"):
-        message, *lines = owner.refused(1, "api-key", word, "Key Twice").splitlines()
-        assert message == "frost: 'Key Twice' is the name of 2 API keys. Use one of the ids"
-        assert {tuple(line.split(maxsplit=3)) for line in lines} == {
-            (first, "key", "twice", "revoked  Web Shop"),
-            (second, "key", "twice", "active   Web Shop"),
+        message, *lines = owner.refused(1, "api-key", word, "TWICE").splitlines()
+        assert message == "frost: 'TWICE' is the name of 2 API keys. Use one of the ids"
+        assert {tuple(line.split()) for line in lines} == {
+            (first, "Twice", "revoked", "Web", "Shop"),
+            (second, "Twice", "active", "Web", "Shop"),
         }
     # `rotate` selects only active keys. Both are active until the overlap ends.
-    third = owner.done("api-key", "rotate", "Key Twice")["apiKey"]["id"]
-    ambiguous = owner.refused(1, "api-key", "rotate", "key twice").splitlines()[1:]
+    third = owner.done("api-key", "rotate", "twice")["apiKey"]["id"]
+    ambiguous = owner.refused(1, "api-key", "rotate", "twice").splitlines()[1:]
     assert {second, third} == {line.split()[0] for line in ambiguous}
+    other = create_key(owner, "ended by name")
+    assert owner.done("api-key", "revoke", "ended by name")["status"] == "revoked"
+    assert owner.done("api-key", "delete", "ENDED BY NAME") == {"id": other, "status": "deleted"}
+    for word in ("get", "revoke", "delete", "rotate"):
+        result = owner.run("api-key", word, "ended by name", "-d")
+        assert (result.code, requests(result.err)) == (5, [("GET", "/api/v1/me/api-keys")])
+        assert 'you have no API key named "ended by name". List your keys: frost account api-key list' in result.err
