@@ -1,14 +1,9 @@
 """Answers of commands about the changed object, exit codes, and refusals with the next step."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from tests.acceptance.account import CREATE, Account, Key
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
-from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP
 from tests.terminal import on_terminal
@@ -117,41 +112,37 @@ def test_an_invalid_value_is_refused_by_its_flag_and_a_refusal_ends_with_its_cod
     assert "frost tenant list --all" in unknown.err
 
 
-@pytest.fixture
-def own_home(demo_platform: Path) -> Iterator[Home]:
-    with signed_in(demo_platform) as home:
-        yield home
-
-
-def test_a_stored_tenant_that_is_no_id_is_named_with_its_place(own_home: Home) -> None:
+def test_a_stored_tenant_that_is_no_id_is_named_with_its_place(own_desk: Desk) -> None:
+    home = own_desk.home
     for value in ("web-shop", "\u202eevil"):
-        own_home.frost("tenant", "use", DATA_LAKE)
-        before, _, rest = own_home.config.read_text().partition("tenant: ")
+        home.frost("tenant", "use", DATA_LAKE)
+        before, _, rest = home.config.read_text().partition("tenant: ")
         assert DATA_LAKE in rest.splitlines()[0]
-        own_home.config.write_text(f"{before}tenant: {json.dumps(value)}\n{rest.partition(chr(10))[2]}")
-        refused = own_home.frost("tenant", "current")
+        home.config.write_text(f"{before}tenant: {json.dumps(value)}\n{rest.partition(chr(10))[2]}")
+        refused = home.frost("tenant", "current")
         assert refused.code == 2
         shown = value.replace("\u202e", "‹U+202E›")
-        assert f"tenant of context local in {own_home.config}: '{shown}' is not a tenant's id" in refused.err
+        assert f"tenant of context local in {home.config}: '{shown}' is not a tenant's id" in refused.err
         assert "frost tenant use NAME" in refused.err
         for words in (("whoami",), ("tenant", "list", "--all")):
-            done = own_home.frost(*words)
+            done = home.frost(*words)
             assert (done.code, "is not a tenant's id" in done.err) == (0, True), (words, done)
-        assert own_home.frost("tenant", "use", "web shop").code == 0
-        assert own_home.frost("tenant", "current").code == 0
+        assert home.frost("tenant", "use", "web shop").code == 0
+        assert home.frost("tenant", "current").code == 0
 
 
-def test_a_key_is_replaced_by_a_session_with_an_empty_key_or_a_login(own_home: Home) -> None:
-    own_home.frost("config", "set", "api_key", "fmk_" + "a" * 36)
-    assert own_home.frost("whoami").code == 3
-    cleared = own_home.frost("config", "set", "api_key", "")
+def test_a_key_is_replaced_by_a_session_with_an_empty_key_or_a_login(own_desk: Desk) -> None:
+    home = own_desk.home
+    home.frost("config", "set", "api_key", "fmk_" + "a" * 36)
+    assert home.frost("whoami").code == 3
+    cleared = home.frost("config", "set", "api_key", "")
     assert (cleared.code, "not set" in cleared.err) == (0, True)
-    assert "fmk_" not in own_home.config.read_text()
-    assert own_home.json("whoami")["credential"]["kind"] == "session"
-    own_home.frost("config", "set", "api_key", "fmk_" + "b" * 36)
-    assert own_home.frost("config", "set", "api_key", "-", stdin="\n").code == 2  # an empty file is a mistake
-    assert "fmk_" in own_home.config.read_text()
-    refused = own_home.frost("login")
+    assert "fmk_" not in home.config.read_text()
+    assert home.json("whoami")["credential"]["kind"] == "session"
+    home.frost("config", "set", "api_key", "fmk_" + "b" * 36)
+    assert home.frost("config", "set", "api_key", "-", stdin="\n").code == 2  # an empty file is a mistake
+    assert "fmk_" in home.config.read_text()
+    refused = home.frost("login")
     assert refused.code == 2
     for part in (
         "has an API key, which takes precedence over a session",
@@ -159,12 +150,12 @@ def test_a_key_is_replaced_by_a_session_with_an_empty_key_or_a_login(own_home: H
         "--context NAME --endpoint URL",
     ):
         assert part in refused.err
-    assert answer_login(own_home, b"n\n")[0] == 1
-    assert "fmk_" in own_home.config.read_text()
-    code, shown = answer_login(own_home, b"y\n")
+    assert answer_login(home, b"n\n")[0] == 1
+    assert "fmk_" in home.config.read_text()
+    code, shown = answer_login(home, b"y\n")
     assert (code, "signed in as" in shown) == (0, True)
-    assert "fmk_" not in own_home.config.read_text()
-    assert own_home.json("whoami")["credential"]["kind"] == "session"
+    assert "fmk_" not in home.config.read_text()
+    assert home.json("whoami")["credential"]["kind"] == "session"
 
 
 API_KEY = ("--type", "api_key", "--id")
