@@ -181,6 +181,23 @@ class Site:
         sent = urlencode({"state": query["state"], "iss": self.issuer, **answer})
         return Browser().open(f"{query['redirect_uri']}?{sent}")
 
+    def credentials(self) -> dict[str, Any]:
+        return dict(yaml.safe_load(self.home.config.read_text())["contexts"]["work"]["credentials"])
+
+    def make_due(self) -> dict[str, Any]:
+        """Move the expiry of the access token into the next seconds; return the credentials."""
+        before = self.credentials()
+        soon = str(int(time.time()) + 5)
+        self.home.config.write_text(self.home.config.read_text().replace(str(before["expires_at"]), soon))
+        return before
+
+    def who(self) -> str:
+        return str(self.home.json("whoami")["email"])
+
+    def status_of(self, token: str) -> int:
+        """Return the platform's status for a token."""
+        return self.platform.get("/api/v1/me", token=token).status
+
     @contextmanager
     def new_home(self) -> Iterator[Home]:
         self.home, self._before = Home(), len(self.platform.log)
@@ -204,32 +221,9 @@ def posted(url: str, form: dict[str, str]) -> dict[str, Any]:
         return dict(json.load(answer))
 
 
-def credentials(site: Site) -> dict[str, Any]:
-    return dict(yaml.safe_load(site.home.config.read_text())["contexts"]["work"]["credentials"])
-
-
 def claims_of(token: str) -> dict[str, Any]:
     body = token.split(".")[1]
     return dict(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
-
-
-def taken(site: Site, token: str) -> int:
-    """Return the platform's status for a token."""
-    return site.platform.get("/api/v1/me", token=token).status
-
-
-def make_due(site: Site) -> dict[str, Any]:
-    """Move the expiry of the access token into the next seconds; return the credentials."""
-    before = credentials(site)
-    soon = str(int(time.time()) + 5)
-    site.home.config.write_text(site.home.config.read_text().replace(str(before["expires_at"]), soon))
-    return before
-
-
-def who(site: Site) -> str:
-    result = site.home.frost("whoami", "-o", "json")
-    assert result.code == 0, (result, site.log)
-    return str(result.json()["email"])
 
 
 def past_this_second() -> None:

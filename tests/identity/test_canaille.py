@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.identity.canaille_person import Canaille, CanaillePerson
-from tests.identity.provider import Site, claims_of, credentials, make_due, past_this_second, site_of, taken, who
+from tests.identity.provider import Site, claims_of, past_this_second, site_of
 from tests.people import OWNER
 
 pytestmark = pytest.mark.slow
@@ -17,12 +17,12 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
     result = canaille.signs_in(canaille_site, person)
     assert result.code == 0, (result, canaille_site.log)
     assert person.asked == ["login", "password"]
-    assert who(canaille_site) == OWNER
-    before = make_due(canaille_site)
+    assert canaille_site.who() == OWNER
+    before = canaille_site.make_due()
     assert claims_of(before["access_token"])["aud"] == ["frost-cli"]
     past_this_second()
-    assert who(canaille_site) == OWNER
-    after = credentials(canaille_site)
+    assert canaille_site.who() == OWNER
+    after = canaille_site.credentials()
     assert after["access_token"] != before["access_token"]
     assert after["refresh_token"] != before["refresh_token"]
     with pytest.raises(HTTPError):
@@ -30,7 +30,7 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
     result = canaille_site.home.frost("logout")
     assert result.code == 0
     assert "the identity provider could not revoke the session" in result.err
-    assert taken(canaille_site, after["access_token"]) == 401
+    assert canaille_site.status_of(after["access_token"]) == 401
     assert canaille_site.home.frost("whoami").code == 3
     # The same browser again: canaille remembers it, and asks for the password all the same.
     person.asked.clear()
