@@ -1,11 +1,9 @@
-"""Accounts and keys, with the real commands, and keys in raw requests."""
+"""Accounts and keys, with the real commands."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.acceptance.shell import Shell
-from tests.api import Answer
-from tests.people import WEB_SHOP
 
 CREATE = ("api-key", "create", "--name", "test key", "--scopes")
 
@@ -22,26 +20,15 @@ class Account(Shell):
         return name
 
 
-TENANT = f"/api/v1/tenants/{WEB_SHOP}"
-
-
 class Key:
-    """A key made with the command, and what it may do without our client."""
+    """A key made with the command."""
 
     def __init__(self, account: Account, *scopes: str, more: tuple[str, ...] = ()) -> None:
         document = account.done(*CREATE, ",".join(scopes), *more)
-        self.account = account
         self.made: dict[str, Any] = document["apiKey"]
         self.id = str(self.made["id"])
         self.secret = str(document["key"])
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
-        return self.account.home.request(method, path, body=body, key=self.secret)
-
 
 def days(number: float) -> datetime:
     return datetime.now(UTC) + timedelta(days=number)
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)

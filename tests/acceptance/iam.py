@@ -51,10 +51,6 @@ class Desk(Shell):
     def attached(self, policy: str) -> set[tuple[str, str]]:
         return {(one["attacheeType"], one["attacheeId"]) for one in self.items("policy", "attachments", policy)}
 
-    def reads(self, key: str) -> int:
-        """The status that a key gets when it reads its tenant."""
-        return self.raw("GET", "", key=key).status
-
     def renames(self, key: str) -> int:
         """The status that a key gets when it renames its tenant to what it is called."""
         return self.raw("PATCH", "", {"displayName": "Web Shop"}, key=key).status

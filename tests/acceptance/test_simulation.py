@@ -9,32 +9,40 @@ from tests.acceptance.iam import Desk, allow, deny, text
 from tests.people import VIEWER, WEB_SHOP
 
 READ = "compute:instances:read"
-
-
-def tried(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = ()) -> Any:
-    return desk.done("simulate", "--document", text(*rules), "--operation", READ, "--target", "*", *flags)
+READING = ("--operation", READ, "--target", "*")
 
 
 def verdict(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = ()) -> str:
-    return str(tried(desk, *rules, flags=flags)["decision"])
+    return str(desk.done("simulate", "--document", text(*rules), *READING, *flags)["decision"])
 
 
-def shown(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = (), target: str = "*") -> list[str]:
-    words = ("--document", text(*rules), "--operation", READ, "--target", target, *flags)
-    return desk.iam("simulate", *words).out.splitlines()
+def shown(desk: Desk, *rules: dict[str, Any], flags: tuple[str, ...] = ()) -> list[str]:
+    return desk.iam("simulate", "--document", text(*rules), *READING, *flags).out.splitlines()
 
 
 def named(name: str, rule: dict[str, Any]) -> dict[str, Any]:
     return {**rule, "name": name}
 
 
-def test_the_verdict_comes_first_with_the_rule_that_decides(desk: Desk) -> None:
+def test_the_verdict_comes_first_then_the_deciding_or_nearest_rule_and_each_part(desk: Desk) -> None:
     lines = shown(desk, named("look", allow("compute:*")))
-    assert lines[0] == f"ALLOWED  {READ} on *"
-    assert lines[1] == "  rule 1 (look) allows it, and no rule denies it"
-    words = ("--document", text(allow("compute:*")), "--operation", READ, "--target", "*")
-    for form in ("table", "json", "yaml", "wide"):
-        assert desk.iam("test", *words, "-o", form).out == desk.iam("simulate", *words, "-o", form).out
+    assert lines[:2] == [f"ALLOWED  {READ} on *", "  rule 1 (look) allows it, and no rule denies it"]
+    constrained = named("keep", deny("*:*:read", equals={"frn:region": "fi-hel-1"}))
+    rules, flags = (named("all", allow("*")), constrained), ("--region", "fi-hel-1")
+    lines = shown(desk, *rules, flags=flags)
+    assert lines[:2] == [f"DENIED  {READ} on *", "  rule 2 (keep) denies it"]
+    assert [line.split()[:4] for line in lines[3:]] == [
+        ["RULE", "ACCESS", "OUTCOME", "NOT"],
+        ["1", "all", "allow", "allows"],
+        ["2", "keep", "deny", "denies"],
+    ]
+    far, near = named("far", allow("dns:*")), named("near", allow("compute:*", equals={"frn:region": "se-sto-1"}))
+    nearest = "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 is not satisfied"
+    assert shown(desk, far, near, flags=flags)[1] == nearest
+    assert "its operations do not match" in shown(desk, far)[1]
+    only = allow("*", targets=("frn:compute:*:*:instances/i-*",))
+    assert "the operation is allowed on some targets" in shown(desk, only)[2]
+    assert "the target is of storage" in shown(desk, allow("*"), flags=("--target", "frn:storage:*:*:buckets/b"))[1]
 
 
 def test_an_invalid_value_is_refused_with_its_flag(desk: Desk) -> None:
@@ -55,38 +63,13 @@ def test_an_invalid_value_is_refused_with_its_flag(desk: Desk) -> None:
     assert ("svc:resource:action" in message, "/api/" in message) == (True, False)
 
 
-def test_a_target_of_another_service_is_denied(desk: Desk) -> None:
-    bucket = "frn:storage:*:*:buckets/b"
-    lines = shown(desk, allow("*"), target=bucket)
-    assert (lines[0].startswith("DENIED"), "the target is of storage" in lines[1]) == (True, True)
-    message = desk.refused(2, "who", "--operation", READ, "--target", bucket)
-    assert all(part in message for part in ("target", "of compute"))
-    only = allow("*", targets=("frn:compute:*:*:instances/i-*",))
-    assert "the operation is allowed on some targets" in shown(desk, only)[2]
-
-
 def test_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) -> None:
-    words = ("simulate", "--operation", READ, "--target", "*", "--document")
     for rule, code in ((allow("*"), 0), (deny("*"), 1)):
-        assert desk.iam(*words, text(rule)).code == 0
-        plain, failing = (desk.iam(*words, text(rule), "-o", "json", *flags) for flags in ((), ("--fail-on-deny",)))
-        assert (failing.code, failing.out) == (code, plain.out)
-
-
-def test_the_result_lists_each_part_of_each_rule(desk: Desk) -> None:
-    constrained = named("keep", deny("*:*:read", equals={"frn:region": "fi-hel-1"}))
-    rules, flags = (named("all", allow("*")), constrained), ("--region", "fi-hel-1")
-    lines = shown(desk, *rules, flags=flags)
-    assert lines[:2] == [f"DENIED  {READ} on *", "  rule 2 (keep) denies it"]
-    assert [line.split()[:4] for line in lines[3:]] == [
-        ["RULE", "ACCESS", "OUTCOME", "NOT"],
-        ["1", "all", "allow", "allows"],
-        ["2", "keep", "deny", "denies"],
-    ]
-    far, near = named("far", allow("dns:*")), named("near", allow("compute:*", equals={"frn:region": "se-sto-1"}))
-    nearest = "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 is not satisfied"
-    assert shown(desk, far, near, flags=flags)[1] == nearest
-    assert "its operations do not match" in shown(desk, far)[1]
+        words = ("--document", text(rule), *READING)
+        for form in ("table", "json", "yaml", "wide"):
+            plain = desk.iam("simulate", *words, "-o", form)
+            failing = desk.iam("test", *words, "-o", form, "--fail-on-deny")
+            assert (plain.code, failing.code, failing.out) == (0, code, plain.out)
 
 
 IP, KIND = {"frn:sourceIp": ["203.0.113.0/24"]}, {"frn:principalType": "api_key"}
@@ -96,9 +79,7 @@ LATER = {"frn:currentTime": "2026-03-01T09:00:00Z"}
 def test_flags_are_the_context_of_the_request(desk: Desk) -> None:
     for constraint, flags, decision in (
         ({"ipInRange": IP}, ("--source-ip", "203.0.113.7"), "allowed"),
-        ({"ipInRange": IP}, ("--source-ip", "2001:db9::1"), "denied"),
         ({"equals": KIND}, ("--principal-type", "api_key"), "allowed"),
-        ({"equals": KIND}, ("--principal-type", "user"), "denied"),
         ({"after": LATER}, ("--time", "2026-03-01T10:00:00+00:30"), "allowed"),
         ({"after": LATER}, ("--time", "2026-03-01T09:30:00+01:00"), "denied"),
         ({"after": LATER}, (), "allowed"),
@@ -109,57 +90,48 @@ def test_flags_are_the_context_of_the_request(desk: Desk) -> None:
 
 @pytest.mark.parametrize("kind", ["request", "resource"])
 def test_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kind: str) -> None:
-    key = f"frn:{kind}Tag/env"
-    prod, other = deny("*", equals={key: "prod"}), deny("*", notEquals={key: "prod"})
-    for rule, values, decision in (
+    prod = deny("*", equals={f"frn:{kind}Tag/env": "prod"})
+    for values, decision in (
         # Two tags, in one flag or in two; values may hold an equals sign.
-        (prod, ("team=a,env=prod",), "denied"),
-        (prod, ("team=a", "env=prod"), "denied"),
-        (prod, ("env=dev=prod",), "allowed"),
+        (("team=a,env=prod",), "denied"),
+        (("team=a", "env=prod"), "denied"),
+        (("env=dev=prod",), "allowed"),
         # Without tags, and with unknown tags: a deny that needs the tag fires.
-        (prod, ("",), "allowed"),
-        (prod, (), "denied"),
-        # A tag known to be absent is not equal to any value.
-        (other, ("",), "denied"),
+        (("",), "allowed"),
+        ((), "denied"),
     ):
         flags = tuple(word for value in values for word in (f"--{kind}-tag", value))
-        assert verdict(desk, allow("*"), rule, flags=flags) == decision, (rule, values)
+        assert verdict(desk, allow("*"), prod, flags=flags) == decision, values
 
 
 def test_tenant_is_a_fact_of_the_request_in_a_trial(desk: Desk) -> None:
     other = "eae729b9-0000-4000-8000-000000000000"
     rule = allow("*", equals={"frn:tenant": other})
-    words = ("--document", text(rule), "--operation", READ, "--target", "*", "--tenant", other)
-    result = desk.iam("simulate", *words, "-o", "json", "-d")
+    words = ("simulate", "--document", text(rule), *READING, "--tenant", other)
+    result = desk.iam(*words, "-o", "json", "-d")
     assert json.loads(result.out)["decision"] == "allowed"
     assert f"/api/v1/tenants/{WEB_SHOP}/iam/simulate" in result.err
     assert other not in result.err
     assert verdict(desk, rule, flags=("--tenant", "another name")) == "denied"
     # The tenant to work in is taken from the variable, as everywhere.
-    elsewhere = desk.iam("simulate", *words, FROST_TENANT=other)
-    assert (elsewhere.code, "FROST_TENANT" in elsewhere.err) == (4, True)
+    assert "FROST_TENANT" in desk.refused(4, *words, FROST_TENANT=other)
 
 
 def test_the_rights_of_the_author_count_with_as_author(own_desk: Desk) -> None:
     desk = own_desk
     desk.home.sign_in(VIEWER)
     words = ("simulate", "--document", text(allow("*")), "--operation", "compute:instances:delete", "--target", "*")
-    plain = desk.iam(*words)
-    assert plain.out.startswith("ALLOWED")
-    assert "--as-author" in plain.err
-    capped = desk.iam(*words, "--as-author")
+    plain, capped = desk.iam(*words), desk.iam(*words, "--as-author")
+    assert (plain.out.startswith("ALLOWED"), "--as-author" in plain.err) == (True, True)
     assert capped.out.splitlines()[:2] == [
         "DENIED  compute:instances:delete on *",
         "  no rule matched; nearest is rule 1: you do not have this permission",
     ]
-    assert "no permission" in capped.out
-    assert capped.err == ""
-    assert desk.done(*words, "--as-author")["asAuthor"] is True
+    assert ("no permission" in capped.out, capped.err) == (True, "")
 
 
 def test_a_warning_has_its_place_and_keeps_the_decision(desk: Desk) -> None:
-    words = ("--operation", READ, "--target", "*", "--source-ip", "192.0.2.1", "-o", "json", "-q")
     rule = text(allow("*", ipInRange={"frn:sourceIp": ["0.0.0.0/0"]}))
-    result = desk.iam("simulate", "--document", rule, *words)
+    result = desk.iam("simulate", "--document", rule, *READING, "--source-ip", "192.0.2.1", "-o", "json", "-q")
     assert result.json()["decision"] == "allowed"
     assert result.err.startswith("frost: warning: --document:1:")

@@ -27,27 +27,13 @@ class Asking(KeyQueueApp):
 
 
 @asynccontextmanager
-async def question(
-    *early: events.Key, tenant: str = "Staging", **options: str
-) -> AsyncIterator[tuple[Asking, Pilot[None]]]:
-    """An open question, and keys that were pressed before it was shown."""
+async def question(*, tenant: str = "Staging", **options: str) -> AsyncIterator[tuple[Asking, Pilot[None]]]:
+    """An open question."""
     app = Asking(tenant, **options)
     async with app.run_test(size=(90, 24)) as pilot:
         app.ask()
-        for key in early:
-            app.post_message(key)
         await listened(pilot)
         yield app, pilot
-
-
-@pytest.mark.slow
-async def test_keys_typed_ahead_of_a_dialog_do_not_answer_it() -> None:
-    keys = [events.Key(key, character) for key, character in (("y", "y"), ("enter", "\r"), ("y", "y"))]
-    async with question(*keys) as (app, pilot):
-        assert app.answers == []
-        await pilot.press("y")
-        await pilot.pause()
-        assert app.answers == [True]
 
 
 async def test_enter_and_a_pasted_line_mean_no() -> None:

@@ -131,10 +131,9 @@ def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Cal
 
 
 def test_another_tenant_is_refused_in_the_path_and_in_a_header(callers: Callers) -> None:
-    for route, caller, header in product(IN_TENANTS, ("key", "workload"), (None, WEB_SHOP, STAGING)):
-        more = [("X-Tenant-Id", header)] if header else []
-        answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, *more)
-        assert answer.status == 403, (route.name, caller, header, answer)
+    for route, caller in product(IN_TENANTS, ("key", "workload")):
+        answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, ("X-Tenant-Id", STAGING))
+        assert answer.status == 403, (route.name, caller, answer)
     # The owner may enter both tenants.
     for other in (STAGING, BOREALIS_STAGING, UNKNOWN_ID, "x"):
         answer = callers.ask("owner", "GET", f"/api/v1/tenants/{WEB_SHOP}", None, ("X-Tenant-Id", other))

@@ -9,13 +9,12 @@ import threading
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
-from fastapi.exceptions import RequestValidationError
 from sqlalchemy import func, select
 from starlette.requests import Request
 
@@ -27,7 +26,6 @@ from service.errors import ApiError
 from service.http_server.bodies import MAX_WAITING_BODIES_PER_SENDER, LargeBodyLimiter
 from service.http_server.request_metrics import Rejections
 from service.iam.policy_documents import split
-from tests.hostile.concurrency import WAIT_SECONDS, Gate
 from tests.hostile.world import IAM, World
 from tests.people import OWNER, VIEWER, WEB_SHOP
 from tests.service.account import Key
@@ -72,22 +70,28 @@ def test_a_body_of_too_many_values_is_refused(world: World) -> None:
         split(f"{{{members}}}")
 
 
-def test_of_a_body_with_many_errors_the_first_is_reported() -> None:
-    class Field:
-        def validate(self, value: Any, *, loc: tuple[int | str, ...]) -> tuple[Any, list[Any]]:
-            assert threading.current_thread() is not threading.main_thread()
-            return None, [{"loc": (*loc, "scopes", number), "type": "x", "msg": "x"} for number in range(3)]
+WAIT_SECONDS = 60
 
-    body = b'{"scopes":[' + b"1," * request_body.MAX_VALUES_ON_EVENT_LOOP + b"1]}"
 
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+class Gate:
+    """Replaces a function: its calls wait until `opened` is set. `most` is the largest number of calls at a time."""
 
-    headers = [(b"content-type", b"application/json")]
-    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
-    with pytest.raises(RequestValidationError) as caught:
-        asyncio.run(request_body.read_body(request, Field()))
-    assert [error["loc"] for error in caught.value.errors()] == [("body", "scopes", 0)]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.inside = self.most = 0
+        self.is_full, self.opened, self._lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        self._enter(1)
+        self.is_full.set()
+        self.opened.wait(WAIT_SECONDS)
+        self._enter(-1)
+        return self.function(*arguments)
+
+    def _enter(self, step: int) -> None:
+        with self._lock:
+            self.inside += step
+            self.most = max(self.most, self.inside)
 
 
 def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,16 +160,17 @@ def half_a_body(platform: Running, path: str, credential: dict[str, str]) -> Ite
         yield connection
 
 
-@pytest.mark.parametrize("path", [f"{IAM}/simulate", f"{IAM}/groups", f"{IAM}/policies", "/access/v1/search/action"])
-def test_a_body_that_does_not_arrive_takes_no_turn(own: Running, path: str) -> None:
-    if path.startswith("/access/"):
-        credential = {"X-API-Key": Key(own, "decisions:evaluate").secret}
-    else:
-        credential = {"Authorization": f"Bearer {own.token(OWNER)}"}
-    with half_a_body(own, path, credential), half_a_body(own, path, credential), half_a_body(own, path, credential):
+def test_a_body_that_does_not_arrive_takes_no_turn(own: Running) -> None:
+    owner = {"Authorization": f"Bearer {own.token(OWNER)}"}
+    paths = dict.fromkeys((f"{IAM}/simulate", f"{IAM}/groups", f"{IAM}/policies"), owner)
+    paths["/access/v1/search/action"] = {"X-API-Key": Key(own, "decisions:evaluate").secret}
+    with ExitStack() as halves:
+        for path, credential in [*paths.items()] * 3:
+            halves.enter_context(half_a_body(own, path, credential))
         time.sleep(0.5)  # A turn was taken within milliseconds.
-        headers = {**credential, "Content-Type": "application/json"}
-        assert own.request("POST", path, headers, b"{}").status == 400
+        for path, credential in paths.items():
+            headers = {**credential, "Content-Type": "application/json"}
+            assert own.request("POST", path, headers, b"{}").status == 400, path
 
 
 @pytest.mark.slow

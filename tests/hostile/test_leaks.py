@@ -111,14 +111,9 @@ def write_down(url: str, own: bytes, secret: str) -> None:
         entries.record(connection, PLATFORM, event=event, **members)
 
 
-def test_a_command_that_prints_a_secret_is_detected() -> None:
-    home = Home()
-    try:
-        secret = secret_format.mint()
-        with pytest.raises(AssertionError, match="standard error has 1 secrets"):
-            home.frost("iam", secret)
-    finally:
-        home.remove()
+def test_a_command_that_prints_a_secret_is_detected(home: Home) -> None:
+    with pytest.raises(AssertionError, match="standard error has 1 secrets"):
+        home.frost("iam", secret_format.mint())
 
 
 @pytest.mark.parametrize("folder", ["screenshots", "tests", "client", "tui", "service"])

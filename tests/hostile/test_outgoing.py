@@ -85,29 +85,20 @@ def require_refused(monkeypatch: pytest.MonkeyPatch, answer: list[str], trusted_
         oidc_provider.fetch(f"https://{NAME}/keys", trusted_host=trusted_host)
 
 
-def test_a_local_service_is_not_fetched_for_a_provider() -> None:
-    requests: list[bytes] = []
-    server = serving(lambda connection: requests.append(connection.recv(65536)))
-    with server as port, pytest.raises(ValueError, match="is not allowed"):
-        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
-    assert requests == []
-
-
 def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A name that means another address a moment later (rebinding), over real TLS under the name of the host."""
+    other = tmp_path / "other"
+    other.mkdir()
+    with serving_tls(monkeypatch, other, "other.example") as port:
+        resolved(monkeypatch, ["127.0.0.1"])
+        with pytest.raises(OSError, match="certificate"):
+            oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME)
     with serving_tls(monkeypatch, tmp_path, NAME) as port:
         names = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
         assert oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
         assert names == [NAME]
-
-
-def test_another_name_in_the_certificate_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with serving_tls(monkeypatch, tmp_path, "other.example") as port:
-        resolved(monkeypatch, ["127.0.0.1"])
-        with pytest.raises(OSError, match="certificate"):
-            oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME)
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
@@ -125,19 +116,6 @@ def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(head: bytes) -> N
     with serving(drip) as port, pytest.raises((ValueError, OSError)):
         oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1", timeout_seconds=0.3)
     assert not drained.is_set()
-
-
-@pytest.mark.parametrize("status", [b"301", b"302", b"307", b"308"])
-def test_a_redirect_is_not_followed(status: bytes) -> None:
-    requests = []
-
-    def redirect(connection: socket.socket) -> None:
-        requests.append(connection.recv(65536))
-        connection.sendall(b"HTTP/1.1 " + status + b" x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
-
-    with serving(redirect) as port, pytest.raises(ValueError, match="returned status 30"):
-        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
-    assert len(requests) == 1
 
 
 def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.MonkeyPatch) -> None:

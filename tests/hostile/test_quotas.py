@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import product
-from typing import Any
 
 import pytest
 from sqlalchemy import insert, select
@@ -16,7 +14,7 @@ from service.db.statements import lock_tenant
 from service.db.tables import quota_requests, resources
 from service.quotas import limits
 from tests.api import Answer
-from tests.people import ADMIN, AURORA, BOREALIS_OWNER, OWNER, SANDBOX, STAGING, UNKNOWN_ID, WEB_SHOP
+from tests.people import ADMIN, AURORA, OWNER, SANDBOX, STAGING, UNKNOWN_ID
 from tests.service.access import code, details
 from tests.service.factories import AT as NOW
 from tests.service.held import ARRIVAL_SECONDS
@@ -25,14 +23,11 @@ from tests.service.running import Running
 from tests.waiting import at_once
 
 
-@pytest.fixture
-def sandbox(platform: Running) -> Quotas:
-    """A tenant without resources and requests; its people are signed in before a race begins."""
+@pytest.fixture(autouse=True)
+def signed_in(platform: Running) -> None:
+    """The people are signed in before a race begins."""
     for person in (OWNER, ADMIN):
         platform.token(person)
-    quotas = Quotas(platform, tenant=SANDBOX)
-    quotas.forget()
-    return quotas
 
 
 def outcomes(answers: Iterable[Answer]) -> Counter[str]:
@@ -163,14 +158,3 @@ def test_requests_of_a_tenant_are_limited_for_each_hour(sandbox: Quotas) -> None
     with sandbox.database() as connection:
         connection.exec_driver_sql("UPDATE quota_requests SET created_at = created_at - 3600000000")
     assert sandbox.decided("secret", 0)["status"] == "denied"
-
-
-def test_a_stranger_learns_nothing_by_asking(platform: Running) -> None:
-    stranger = Quotas(platform, BOREALIS_OWNER, WEB_SHOP, AURORA)
-    unknown = Quotas(platform, BOREALIS_OWNER, UNKNOWN_ID, UNKNOWN_ID)
-    bodies: list[Any] = [{"resourceType": "vcpu", "limit": 1, "reason": "x"}, {"resourceType": "image"}, [], {"x": 1}]
-    for body, path in product(bodies, ("path", "organization_path")):
-        foreign, absent = (stranger.send(getattr(quotas, path), body) for quotas in (stranger, unknown))
-        assert (foreign.status, foreign.body) == (403, absent.body)
-        assert absent.status == 403
-    assert Quotas(platform).report()["vcpu"]["limit"] == 200

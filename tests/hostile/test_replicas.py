@@ -82,10 +82,10 @@ async def test_only_well_formed_guesses_reach_the_database(
             return (await client.get("/api/v1/me", headers={"X-API-Key": secret})).status_code
 
         inside.forget()
-        statuses = [await status(spoiled) for _ in range(1_000)]
+        statuses = [await status(spoiled) for _ in range(400)]
         assert inside.statements == []
         # Counted all the same, in memory.
-        assert MAX_FAILURES_PER_ADDRESS <= statuses.count(401) < 900
+        assert MAX_FAILURES_PER_ADDRESS <= statuses.count(401) < 380
         assert 429 in statuses[-20:]  # one comes back each 0.2 seconds
         inside.platform.login_throttle = LoginThrottle(shared=inside.platform.database)
         assert await status(good) == 401

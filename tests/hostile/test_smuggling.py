@@ -4,8 +4,6 @@ import socket
 
 import pytest
 
-from client import tenancy
-from client.errors import Exit, FrostError
 from tests.people import OWNER, WEB_SHOP
 from tests.service.running import Running, read_until_closed, tcp_address
 
@@ -54,15 +52,6 @@ def test_two_valid_requests_are_both_answered(network: Running) -> None:
     answer = answers(network, HEAD + b"Content-Length: 1\r\n\r\nx" + behind)
     assert answer.count(b"HTTP/1.1 ") == 2
     assert b'"status":"ok"' in answer
-
-
-def test_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
-    for value in (f"{WEB_SHOP}\r\nX-Role: owner", f"{WEB_SHOP}\n", "a\r\n" * 2_700, WEB_SHOP + "\x00"):
-        with pytest.raises(FrostError) as caught:
-            tenancy.check_id(value, "--tenant")
-        assert caught.value.exit_code == Exit.USAGE
-        assert "\n" not in caught.value.message
-        assert len(caught.value.message) < 500
 
 
 def test_eight_kilobytes_in_a_header_are_no_tenant(network: Running) -> None:

@@ -1,14 +1,14 @@
 """The states of the world these tests begin in: a provider that serves, and a platform that trusts it."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.identity import parts
 from tests.identity.canaille_person import Canaille
-from tests.identity.provider import AUDIENCE, OidcProvider, Site
+from tests.identity.provider import AUDIENCE, OidcProvider, Site, site_of
 
 
 @pytest.fixture(scope="session")
@@ -20,22 +20,22 @@ def oidc_folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def serving(oidc_folder: Path, demo_platform: Path) -> Iterator[tuple[OidcProvider, Site]]:
-    with ExitStack() as stack:
-        provider = stack.enter_context(closing(OidcProvider(oidc_folder)))
-        yield provider, stack.enter_context(closing(Site(demo_platform, provider.issuer, "--audience", AUDIENCE)))
+def provider(oidc_folder: Path) -> Iterator[OidcProvider]:
+    with closing(OidcProvider(oidc_folder)) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def serving(provider: OidcProvider) -> Iterator[Site]:
+    with site_of(provider.issuer, "--audience", AUDIENCE) as site:
+        yield site
 
 
 @pytest.fixture
-def provider(serving: tuple[OidcProvider, Site]) -> OidcProvider:
-    return serving[0]
-
-
-@pytest.fixture
-def site(serving: tuple[OidcProvider, Site], provider: OidcProvider) -> Iterator[Site]:
+def site(serving: Site) -> Iterator[Site]:
     """The platform, and a home without a session."""
-    with serving[1].new_home():
-        yield serving[1]
+    with serving.new_home():
+        yield serving
 
 
 @pytest.fixture
@@ -45,18 +45,8 @@ def second_provider(oidc_folder: Path) -> Iterator[OidcProvider]:
 
 
 @pytest.fixture
-def own_site(second_provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
-    with closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site, site.new_home():
-        yield site
-
-
-@pytest.fixture
-def elsewhere(provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
-    """A platform whose audience is not one that the provider has tokens for."""
-    with (
-        closing(Site(demo_platform, provider.issuer, "--audience", "https://unknown.example")) as site,
-        site.new_home(),
-    ):
+def own_site(second_provider: OidcProvider) -> Iterator[Site]:
+    with site_of(second_provider.issuer, "--audience", AUDIENCE) as site, site.new_home():
         yield site
 
 
@@ -70,10 +60,9 @@ def canaille() -> Iterator[Canaille]:
 
 
 @pytest.fixture(scope="module")
-def canaille_serving(canaille: Canaille, demo_platform: Path) -> Iterator[Site]:
+def canaille_serving(canaille: Canaille) -> Iterator[Site]:
     """A platform that assumes the claims which canaille's tokens lack."""
-    words = ("--audience", "frost-cli", "--assume", "email_verified,auth_time")
-    with closing(Site(demo_platform, canaille.issuer, *words)) as site:
+    with site_of(canaille.issuer, "--audience", "frost-cli", "--assume", "email_verified,auth_time") as site:
         yield site
 
 

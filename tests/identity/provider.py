@@ -1,8 +1,7 @@
 """oidc-provider as it runs for a test, the person who uses its pages, and a platform that trusts it."""
 
+import base64
 import json
-import re
-import shutil
 import subprocess
 import sys
 import time
@@ -13,15 +12,15 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import urlopen
 
+import yaml
+
 from tests.homes import Home, Result
 from tests.identity.browser import Browser, Page
+from tests.people import OWNER
+from tests.service.running import Running, tcp_address
 
 AUDIENCE = "https://frost.example/api"
-OWNER, MEMBER = "owner@aurora.example", "member@aurora.example"
-PEOPLE = {
-    "astrid": {"email": OWNER, "email_verified": True},
-    "priya": {"email": MEMBER, "email_verified": True},
-}
+PEOPLE = {"astrid": {"email": OWNER, "email_verified": True}}
 
 
 class OidcProvider:
@@ -139,39 +138,16 @@ class Site:
 
     home: Home
 
-    def __init__(self, demo_platform: Path, issuer: str, *words: str) -> None:
-        self.issuer = issuer
+    def __init__(self, platform: Running, issuer: str) -> None:
+        self.platform, self.issuer = platform, issuer
+        self.url = "http://{}:{}".format(*tcp_address(platform))
         self._logins: list[Login] = []
         self._before = 0
-        self._served = Home(FROST_PLATFORM_PROVISIONING_PACE="600")
-        self.folder = self._served.path / "platform"
-        shutil.copytree(demo_platform, self.folder)
-        self.folder.chmod(0o700)
-        self._log = (self._served.path / "served.log").open("w+")
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "service", "--data-dir", str(self.folder), "--listen", "127.0.0.1:0"),
-                *("--issuer", issuer, *words),
-            ],
-            env=self._served.environment(),
-            stdout=self._log,
-            stderr=self._log,
-            cwd=self._served.path,
-        )
-        self.url = self._listening()
-
-    def _listening(self) -> str:
-        for _ in range(1200):
-            assert self._process.poll() is None, self.log
-            if found := re.search(r"listening on .* 127\.0\.0\.1:(\d+)", self.log):
-                return f"http://127.0.0.1:{found[1]}"
-            time.sleep(0.05)
-        raise AssertionError(self.log)
 
     @property
     def log(self) -> str:
         """The log of the platform since the start of the test."""
-        return Path(self._log.name).read_text()[self._before :]
+        return self.platform.log[self._before :]
 
     def login(self, *words: str, **variables: str) -> Login:
         begun = Login(self.home, *words, "--context", "work", *self._endpoint(), **variables)
@@ -205,10 +181,26 @@ class Site:
         sent = urlencode({"state": query["state"], "iss": self.issuer, **answer})
         return Browser().open(f"{query['redirect_uri']}?{sent}")
 
+    def credentials(self) -> dict[str, Any]:
+        return dict(yaml.safe_load(self.home.config.read_text())["contexts"]["work"]["credentials"])
+
+    def make_due(self) -> dict[str, Any]:
+        """Move the expiry of the access token into the next seconds; return the credentials."""
+        before = self.credentials()
+        soon = str(int(time.time()) + 5)
+        self.home.config.write_text(self.home.config.read_text().replace(str(before["expires_at"]), soon))
+        return before
+
+    def who(self) -> str:
+        return str(self.home.json("whoami")["email"])
+
+    def status_of(self, token: str) -> int:
+        """Return the platform's status for a token."""
+        return self.platform.get("/api/v1/me", token=token).status
+
     @contextmanager
     def new_home(self) -> Iterator[Home]:
-        self.home = Home()
-        self._before = len(Path(self._log.name).read_text())
+        self.home, self._before = Home(), len(self.platform.log)
         try:
             yield self.home
         finally:
@@ -217,13 +209,23 @@ class Site:
             self._logins.clear()
             self.home.remove()
 
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
-        self._served.remove()
+
+@contextmanager
+def site_of(issuer: str, *words: str) -> Iterator[Site]:
+    with Running(None, "demo", "--listen", "127.0.0.1:0", "--issuer", issuer, *words) as platform:
+        yield Site(platform, issuer)
 
 
 def posted(url: str, form: dict[str, str]) -> dict[str, Any]:
     with urlopen(url, urlencode(form).encode(), timeout=60) as answer:
         return dict(json.load(answer))
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    body = token.split(".")[1]
+    return dict(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+
+
+def past_this_second() -> None:
+    """Wait: `auth_time` is in whole seconds, and a sign-in in the second of `revoke-all` counts as before it."""
+    time.sleep(1.1)

@@ -1,15 +1,13 @@
 """Sign-in at canaille by code with PKCE. Its access tokens lack claims that oidc-provider's have."""
 
-from contextlib import closing
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.identity.canaille_person import Canaille, CanaillePerson
-from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import OWNER, Site
+from tests.identity.provider import Site, claims_of, past_this_second, site_of
+from tests.people import OWNER
 
 pytestmark = pytest.mark.slow
 
@@ -19,12 +17,12 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
     result = canaille.signs_in(canaille_site, person)
     assert result.code == 0, (result, canaille_site.log)
     assert person.asked == ["login", "password"]
-    assert who(canaille_site) == OWNER
-    before = make_due(canaille_site)
+    assert canaille_site.who() == OWNER
+    before = canaille_site.make_due()
     assert claims_of(before["access_token"])["aud"] == ["frost-cli"]
     past_this_second()
-    assert who(canaille_site) == OWNER
-    after = credentials(canaille_site)
+    assert canaille_site.who() == OWNER
+    after = canaille_site.credentials()
     assert after["access_token"] != before["access_token"]
     assert after["refresh_token"] != before["refresh_token"]
     with pytest.raises(HTTPError):
@@ -32,7 +30,7 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
     result = canaille_site.home.frost("logout")
     assert result.code == 0
     assert "the identity provider could not revoke the session" in result.err
-    assert taken(canaille_site, after["access_token"]) == 401
+    assert canaille_site.status_of(after["access_token"]) == 401
     assert canaille_site.home.frost("whoami").code == 3
     # The same browser again: canaille remembers it, and asks for the password all the same.
     person.asked.clear()
@@ -57,9 +55,9 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert "frost login --browser" in result.err
 
 
-def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path) -> None:
+def test_missing_claims_are_not_assumed(canaille: Canaille) -> None:
     words = ("--audience", "frost-cli", "--assume", "email_verified")
-    with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.new_home():
+    with site_of(canaille.issuer, *words) as site, site.new_home():
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
         assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err

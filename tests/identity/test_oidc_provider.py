@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import AUDIENCE, OWNER, OidcProvider, Person, Site, posted
+from tests.identity.provider import AUDIENCE, OidcProvider, Person, Site, claims_of, past_this_second, posted
+from tests.people import OWNER
 
 pytestmark = pytest.mark.slow
 
@@ -23,11 +23,11 @@ def test_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
         result = site.signs_in(person, *words)
         assert result.code == 0, result
         assert person.asked == ["login", "consent"]
-        assert who(site) == OWNER
-        token = credentials(site)["access_token"]
+        assert site.who() == OWNER
+        token = site.credentials()["access_token"]
         assert (claims_of(token)["aud"], claims_of(token)["iss"]) == (AUDIENCE, site.issuer)
         assert site.home.frost("logout").code == 0
-        assert taken(site, token) == 401
+        assert site.status_of(token) == 401
         assert site.home.frost("whoami").code == 3
     # The same browser again: a remembered user can sign in, and must sign in.
     person.asked.clear()
@@ -52,15 +52,15 @@ def test_the_authorization_request_is_what_the_standards_ask_for(site: Site) -> 
 def test_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: Site) -> None:
     assert site.signs_in(Person("astrid")).code == 0
     known = site.home.json("account", "session", "list")["items"]
-    before = make_due(site)
-    assert who(site) == OWNER
-    after = credentials(site)
+    before = site.make_due()
+    assert site.who() == OWNER
+    after = site.credentials()
     assert after["refresh_token"] != before["refresh_token"]
     assert claims_of(after["access_token"])["auth_time"] == claims_of(before["access_token"])["auth_time"]
     assert site.home.json("account", "session", "list")["items"] == known, "a refreshed token is the same session"
     with pytest.raises(HTTPError):
         refreshed(site, before["refresh_token"])
-    make_due(site)
+    site.make_due()
     result = site.home.frost("whoami")
     assert result.code == 3
     assert "frost login" in result.err
@@ -70,17 +70,17 @@ def test_revoke_all_ends_every_sign_in_also_unseen_ones(site: Site, provider: Oi
     thief = site.takes_tokens(Person("astrid"))
     past_this_second()
     assert site.signs_in(Person("astrid")).code == 0
-    mine = credentials(site)["access_token"]
+    mine = site.credentials()["access_token"]
     assert site.home.frost("account", "session", "revoke-all").code == 0
-    assert taken(site, mine) == 401
+    assert site.status_of(mine) == 401
     for kept in (["email", "auth_time"], ["email", "auth_time", "sid"], ["email", "sid"], ["email"]):
         provider.tell(claims=kept)
         thief = refreshed(site, thief["refresh_token"])
-        assert taken(site, thief["access_token"]) == 401, kept
+        assert site.status_of(thief["access_token"]) == 401, kept
     provider.tell(claims=["email", "auth_time"])
     past_this_second()
     assert site.signs_in(Person("astrid")).code == 0
-    assert who(site) == OWNER
+    assert site.who() == OWNER
 
 
 def test_a_wrong_clock_at_the_client_neither_ends_nor_keeps_a_session(site: Site) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.homes import Result
-from tests.identity.provider import OidcProvider, Person, Site
+from tests.identity.provider import OidcProvider, Person, Site, site_of
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +38,14 @@ def test_an_unknown_client_is_reported(own_site: Site, second_provider: OidcProv
     assert (result.code, "the identity provider does not know this client" in last_line(result)) == (3, True)
 
 
-def test_an_unknown_resource_is_reported(elsewhere: Site) -> None:
-    for words in ("--browser", "--device"):
-        login = elsewhere.login(words)
-        if words == "--browser":
-            assert "The sign-in was refused." in Person("astrid").answer_at(login.page()).text
-        result = login.end()
-        assert (result.code, "issues no tokens for this platform" in last_line(result)) == (3, True)
+def test_an_unknown_resource_is_reported(provider: OidcProvider) -> None:
+    with site_of(provider.issuer, "--audience", "https://unknown.example") as site, site.new_home():
+        for words in ("--browser", "--device"):
+            login = site.login(words)
+            if words == "--browser":
+                assert "The sign-in was refused." in Person("astrid").answer_at(login.page()).text
+            result = login.end()
+            assert (result.code, "issues no tokens for this platform" in last_line(result)) == (3, True)
 
 
 def test_a_provider_that_is_down_is_exit_7_whenever_it_goes(own_site: Site, second_provider: OidcProvider) -> None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.identity.provider import OWNER, Person, Site
+from tests.identity.provider import Person, Site
+from tests.people import OWNER
 from tests.terminal import screens
 
 pytestmark = pytest.mark.slow
