@@ -161,8 +161,8 @@ def loaded(statement: str) -> list[str]:
             "import service.http_server.sockets, service.logs, service.settings",
             {"fastapi", "sqlalchemy", "uvicorn", "pydantic"},
         ),
-        # What no first answer on SQLite needs: PostgreSQL, queue, migrations, identity providers, tokens, metrics,
-        # catalogue files.
+        # Not needed for the first response on SQLite: PostgreSQL, queue, migrations, identity providers, tokens,
+        # metrics, catalogue files.
         (
             "import service.server",
             {

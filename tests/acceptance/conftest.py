@@ -20,7 +20,7 @@ def desk(demo_platform: Path) -> Iterator[Desk]:
 
 @pytest.fixture
 def own_desk(demo_platform: Path) -> Iterator[Desk]:
-    """The same for one test, which changes who may do what."""
+    """The same for one test, which changes permissions."""
     with signed_in(demo_platform) as home:
         yield Desk(home)
 

@@ -52,7 +52,7 @@ class Desk(Shell):
         return {(one["attacheeType"], one["attacheeId"]) for one in self.items("policy", "attachments", policy)}
 
     def renames(self, key: str) -> int:
-        """The status that a key gets when it renames its tenant to what it is called."""
+        """The status that a key gets when it renames its tenant to its current name."""
         return self.raw("PATCH", "", {"displayName": "Web Shop"}, key=key).status
 
     def access(self, kind: str, identifier: str) -> dict[str, str]:

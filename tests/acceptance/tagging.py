@@ -53,12 +53,12 @@ class Tags(Shell):
 
 
 def flat(text: str) -> str:
-    """A screen's text without its line ends: a long line runs on."""
+    """A screen's text without line ends, because long lines are wrapped."""
     return "".join(line.rstrip("\n") for line in text.split("\n"))
 
 
 def whole(program: Program, ended: int) -> bool:
-    """Whether the terminal is as a shell wants it: nothing switched on, the cursor at the beginning of a line."""
+    """Whether the terminal is restored: no mode enabled, the cursor at the beginning of a line."""
     raw = program.raw()
     if b"\x1b" in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b""):
         return False

@@ -163,7 +163,7 @@ def test_a_raise_is_decided_at_once_and_is_the_new_limit(quotas: Tags) -> None:
     assert (record["from"], record["limit"], record["status"]) == (limit + 5, limit + 6, "approved")
     newest = quotas.done("quota", "requests", "--limit", "1")
     assert (newest["items"][0]["id"], bool(newest["nextCursor"])) == (record["id"], True)
-    # There is no question, on a terminal neither.
+    # There is no question, not even on a terminal.
     program = quotas.on_terminal("quota", "request", "vpc", "4", *WHY)
     assert (program.wait_end(), "[y/N]" in program.text) == (2, False)
 

@@ -93,7 +93,7 @@ def test_a_screen_path_is_an_action_of_its_screen_and_every_call_of_the_client_i
     assert named | set(OTHERWISE["m"]) == calls() | ASYNC
 
 
-# What a person puts in, in the command that is shown before anything was.
+# The placeholders in a command that is shown before any input.
 PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
 
 

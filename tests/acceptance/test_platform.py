@@ -41,7 +41,7 @@ def test_a_platform_served_with_its_own_folder_is_asked_by_that_folder(demo: Hom
     assert (report["status"], report["pid"]) == ("running", demo.platform_pid())
     assert home.json("platform", "audit", "verify", "--data-dir", f"{folder}/../platform")["ok"]
     assert home.json("platform", "status")["status"] == "stopped"
-    # Of others nothing is started.
+    # Other platforms are not started.
     assert home.frost("platform", "audit", "verify", "--data-dir", str(home.path / "none")).code == 7
     assert home.json("platform", "status", "--data-dir", str(home.path / "none"))["status"] == "stopped"
     assert home.frost("platform", "status", "--data-dir", "").code == 2
@@ -102,7 +102,7 @@ def test_a_running_platform_is_backed_up_and_put_back(demo: Home, tmp_path: Path
     assert demo.frost("platform", "restore", str(file)).code == 2
     assert demo.platform_pid() == pid
     assert demo.json("platform", "restore", str(file), "--yes")["auditWhole"]
-    # It ran, so it runs again; who was signed in still is.
+    # It ran before, so it runs again, with the same session.
     assert demo.platform_pid() not in (None, pid)
     assert names(demo) == before
 
@@ -123,7 +123,7 @@ def test_an_invalid_backup_stops_no_platform(demo: Home, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_backup_and_restore_take_a_secret_file_and_stop_no_platform_with_flags(demo: Home, tmp_path: Path) -> None:
-    """As a replica is served; which folder is the current one does not matter."""
+    """A platform served as a replica, from any current folder."""
     demo.start()
     assert demo.frost("platform", "stop").code == 0
     secret, file = tmp_path / "shared.key", tmp_path / "monday.tar"

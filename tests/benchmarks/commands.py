@@ -1,4 +1,4 @@
-"""What a command costs from start to end: a plain read on a warm platform."""
+"""The cost of a command from start to end: a read on a running platform."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from tests.homes import Home
 
 
 def frost_command() -> str:
-    """The installed entry point beside this interpreter: what a user runs."""
+    """The installed entry point beside this interpreter, as a user runs it."""
     return str(Path(sys.executable).with_name("frost"))
 
 

@@ -175,7 +175,7 @@ def flooded(port: int, content: bytes, sources: Sequence[str]) -> Iterator[Count
 
 
 async def flood(port: int, content: bytes, seconds: float, connections: int, sources: Sequence[str]) -> Counter[str]:
-    """Ask on many connections at once, again as soon as there is an answer; how they were answered."""
+    """Send requests on many connections, the next one after each response; return the counts of the responses."""
     print("started", flush=True)
     counts: Counter[str] = Counter()
     end = time.monotonic() + seconds

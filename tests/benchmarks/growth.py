@@ -28,7 +28,7 @@ RUNS = 9
 NOW = datetime.now(UTC)
 READ = "compute:instances:read"
 TRIED = json.dumps(document(allow("compute:*")))
-# A whole list has as many rows as there are; what is beside them must not make it steeper.
+# The time of a whole list grows with its rows only, not with other rows.
 WHOLE, PAGED, ONE = 1.1, 0.2, 0.2
 WHOLE_MILLISECONDS, PAGE_MILLISECONDS = 120, 5
 
@@ -141,7 +141,7 @@ class World:
         return answer
 
     def _list(self, path: str, name: str, size: int, **members: object) -> Callable[[], None]:
-        """Ask for a list; return a check that it has so many different records, each with these members."""
+        """Request a list; return a check for the number of its distinct records and their members."""
         answer = self._asked(self.platform.get(path, as_=OWNER))
 
         def check() -> None:

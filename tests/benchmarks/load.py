@@ -1,4 +1,4 @@
-"""Requests one after the other on many connections at once, as bytes: what asks must cost less than what answers."""
+"""Sequential requests on many connections, as bytes: the client must cost less than the server."""
 
 import asyncio
 import re

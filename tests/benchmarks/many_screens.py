@@ -82,7 +82,7 @@ def opened(env: dict[str, str]) -> Program:
 
 
 def drain(programs: Sequence[Program], seconds: float, until: bytes = b"") -> int:
-    """Read what the screens write, for some seconds or until each has written a text; how many have."""
+    """Read the output of the screens, for some seconds or until each has written a text; return how many have."""
     by_fd = {program.fd: program for program in programs}
     waiting, deadline = set(by_fd) if until else set(), time.perf_counter() + seconds
     while True:
@@ -95,7 +95,7 @@ def drain(programs: Sequence[Program], seconds: float, until: bytes = b"") -> in
             written = by_fd[fd].chunks
             if until and until in b"".join(data for _, data in written[-2:]):
                 waiting.discard(fd)
-            # What was written before is of no use any more, and there is much of it.
+            # Earlier output is not needed, and large.
             del written[:-1]
         if left <= 0 and not ready:
             break

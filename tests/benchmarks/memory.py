@@ -19,7 +19,7 @@ REQUESTS = 100_000
 # Caches fill in the first part; from then on nothing may pile up.
 FIRST = 0.2
 FLAT = 1.05
-# Through the places with a filter, the details, the help, the switcher and back; two tenants in turn.
+# Through the lists with a filter, the details, the help and the switcher; two tenants in turn.
 ROUND = (
     *("1", "down", "d", "up", "d", "2", "down", "enter", "escape", "3", "down", "4", "/", "c", "escape", "g", "6"),
     *("down", "7", "8", "9", "down", "?", "escape", "-", "r", ":", "escape", "ctrl+t", "n", "escape", "1"),
@@ -56,14 +56,14 @@ def after(pid: int, asked: Iterator[None], count: int) -> float:
 
 
 def requests(platform: Running) -> Iterator[None]:
-    """Each a question or a change, of people and of keys, of everything the screens ask about; without an end."""
+    """Yield requests and changes by people and keys, of everything the screens read, endlessly."""
     key = Key(platform, "compute:read", "compute:write", rateLimit=60_000)
     base = f"/api/v1/tenants/{WEB_SHOP}"
     one = platform.get(f"{base}/resources/instance?limit=1", as_=OWNER).json()["resources"][0]["id"]
     tried = {"operation": "compute:instances:read", "target": "*", "facts": {}}
     reads = ("", "/quotas-report", "/api-keys", "/iam/groups", "/iam/policies", "/default-tags", "/operations")
     for number in itertools.count():
-        # A document that was never tried before, so that what is kept of compiled ones is turned over.
+        # A new document, so that the cache of compiled ones is replaced.
         rule = {"name": f"r{number}", "access": "allow", "operations": ["compute:*"], "targets": ["*"]}
         text = json.dumps({"schemaVersion": "1", "rules": [rule]})
         answers = [
@@ -82,7 +82,7 @@ def pressed(program: Program, keys: Iterator[str], count: int) -> float:
     for name in itertools.islice(keys, count):
         program.write(key_bytes(name))
         program.until_quiet(0.06, 1)
-        # What was written is of no use any more, and there is much of it.
+        # Earlier output is not needed, and large.
         program.chunks.clear()
         program._replayed = 0
     assert program.alive

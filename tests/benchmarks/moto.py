@@ -1,4 +1,4 @@
-"""moto's IAM on this machine: the peer that people run beside their tests, asked over the wire of the real one."""
+"""moto's IAM on this machine, with requests of the protocol of AWS."""
 
 import socket
 import subprocess

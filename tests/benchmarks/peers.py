@@ -1,4 +1,4 @@
-"""Programs of others to compare with: each in an environment of its own, made once and kept for the next run."""
+"""Other programs for comparison, each in its own environment, which is kept for the next run."""
 
 import os
 import shutil

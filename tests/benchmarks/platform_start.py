@@ -1,4 +1,4 @@
-"""From starting the platform to its first answer, against a FastAPI application with as many empty routes."""
+"""The start of the platform to its first response, beside a FastAPI application with as many empty routes."""
 
 import os
 import signal

@@ -65,7 +65,7 @@ def text_of(chance: random.Random, rules: int) -> str:
 
 
 def document(chance: random.Random, rules: int) -> Document:
-    """The same, read; of more rules than one document may hold."""
+    """The same, parsed, also with more rules than a document may have."""
     read_rules: list[Rule] = []
     while len(read_rules) < rules:
         read_rules += parse_document(text_of(chance, min(rules, 500)), CATALOGUE).document.rules
@@ -92,7 +92,7 @@ def questions(chance: random.Random, count: int) -> list[AccessRequest]:
 
 
 def microseconds(action: Callable[[AccessRequest], object], asked: Sequence[AccessRequest]) -> list[float]:
-    """How long each question takes."""
+    """The duration of each request."""
     clock, taken = time.perf_counter_ns, []
     for question in asked:
         start = clock()
@@ -106,7 +106,7 @@ def percentile(taken: Sequence[float], share: float) -> float:
 
 
 def decisions(chance: random.Random, number: int) -> Iterator[Line]:
-    """Warm decisions, first uses and Cedar's, of one set of rules."""
+    """Decisions of one set of rules: with a warm engine, at the first use, and by Cedar."""
     rules = document(chance, number)
     engine = compile_document(rules)
     asked = questions(chance, 400)
@@ -153,7 +153,7 @@ def decisions(chance: random.Random, number: int) -> Iterator[Line]:
 
 
 def milliseconds(action: Callable[[], object], runs: int = 15) -> float:
-    """The median processor time of some runs; the first is thrown away."""
+    """The median processor time of some runs, without the first."""
     taken = []
     for _ in range(runs + 1):
         start = time.process_time()
@@ -189,10 +189,10 @@ def mapping(chance: random.Random) -> Iterator[Line]:
 
 
 def checking(chance: random.Random) -> Iterator[Line]:
-    # Measured when it was designed: 2.5 ms and 23 ms; twice that is promised, for slower machines.
+    # 2.5 ms and 23 ms on the machine of the design; the goals allow twice as much.
     for drafted, held, most in ((20, 50, 5), (100, 300, 46)):
         draft, author = document(chance, drafted), document(chance, held)
-        # Held piece by piece, so that all of it must be looked at.
+        # In pieces, so that all of it must be examined.
         whole = Document((*(rule for rule in author.rules if not rule.denies), *draft.rules))
         for said, granted in (("within", granted_rules(whole)), ("beyond", granted_rules(author))):
 
@@ -205,7 +205,7 @@ def checking(chance: random.Random) -> Iterator[Line]:
 
 
 def entangling(chance: random.Random) -> Iterator[Line]:
-    """Documents whose every rule doubles the classes of requests that one comparison of all rules has."""
+    """Documents in which each rule doubles the number of request classes of a comparison."""
     words = [f"confidential-{number:02}-project" for number in range(30)]
     denies = [
         {
@@ -233,7 +233,7 @@ def entangling(chance: random.Random) -> Iterator[Line]:
 
 
 def typing(chance: random.Random) -> Iterator[Line]:
-    """What one key press in the editor costs the platform, for a document as large as real ones get."""
+    """The cost of one key press in the editor for the platform, with a large document."""
     written = json.loads(text_of(chance, 162))
     for rule in written["rules"]:
         rule["operations"] = chance.sample(NAMES, 24)

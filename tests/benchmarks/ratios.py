@@ -1,4 +1,4 @@
-"""Comparisons whose two sides take turns in one run: only such ratios are worth promising on a shared machine."""
+"""Comparisons whose two sides take turns in one run, because only such ratios are stable on a shared machine."""
 
 import statistics
 import subprocess
@@ -48,20 +48,20 @@ class Line:
 
 
 def seconds(command: Sequence[str], env: Mapping[str, str]) -> float:
-    """How long a command takes from start to end; it must succeed."""
+    """Return the duration of a command, which must succeed."""
     run = partial(subprocess.run, command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return milliseconds(run) / 1000
 
 
 def milliseconds(action: Callable[[], object]) -> float:
-    """How long an action takes."""
+    """Return the duration of an action."""
     start = time.perf_counter()
     action()
     return (time.perf_counter() - start) * 1000
 
 
 def paired(ours: Callable[[], float], theirs: Callable[[], float], runs: int = 15) -> tuple[float, float, float]:
-    """Medians of both and of their ratios, run by run in turn; the first of each is thrown away."""
+    """Return the medians of both and of their ratios, in alternating runs; the first of each is not counted."""
     ours(), theirs()
     pairs = [(ours(), theirs()) for _ in range(runs)]
     return (

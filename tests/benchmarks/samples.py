@@ -16,7 +16,7 @@ WARM_UP_SECONDS = 1
 
 @dataclass(frozen=True)
 class Sample:
-    """What one run of a load measured: answers a second, and processor time in microseconds per answer."""
+    """The results of one run of a load: answers a second, and processor time in microseconds per answer."""
 
     rate: float
     cpu: float

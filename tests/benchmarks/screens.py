@@ -1,4 +1,4 @@
-"""What a person at the screens waits for, measured from outside through a pty."""
+"""The delays of the screens, measured from outside through a pty."""
 
 import statistics
 import sys

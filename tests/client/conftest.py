@@ -25,7 +25,7 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Quick:
-    """Waits between tries are written down instead of waited (a fake of the clock, nothing else)."""
+    """Records the waits between attempts instead of waiting (a fake of the clock only)."""
     fake = Quick()
     clock = SimpleNamespace(sleep=fake.sleep, monotonic=time.monotonic)
     monkeypatch.setattr(client.transport.blocking_client, "time", clock)
@@ -43,7 +43,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Scripted:
-    """Commands against answers that the test writes down."""
+    """Commands against scripted responses."""
     monkeypatch.setenv("FROST_TENANT", TENANT)
     return Scripted(tmp_path / "config.yaml", run)
 

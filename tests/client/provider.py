@@ -37,7 +37,7 @@ class Provider(Service):
         self.slow = 0.0
 
     def forms(self, path: str) -> list[dict[str, str]]:
-        """What was posted to a path, in order."""
+        """The bodies posted to a path, in order."""
         return [form for requests, form in self.requests if requests == path]
 
     def _respond(self, heard: Heard) -> Iterator[bytes]:

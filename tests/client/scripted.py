@@ -1,4 +1,4 @@
-"""A command run in this process against a platform whose answers a test writes down."""
+"""A command run in this process against a platform with scripted responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = f"/api/v1/tenants/{TENANT}"
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it printed."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

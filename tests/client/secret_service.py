@@ -1,4 +1,4 @@
-"""A real Secret Service of its own: a message bus and gnome-keyring, nothing of the machine's user."""
+"""A real Secret Service: its own message bus and gnome-keyring, separate from the user's."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Completion in real shells: live names, safely quoted."""
+"""Completion in real shells, with names from the platform, quoted for the shell."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def named(demo_platform: Path) -> Iterator[Home]:
     with home_of(demo_platform) as home:
         program = home.path / "bin" / "frost"
         program.parent.mkdir()
-        # What is completed runs too: it shows its words instead of obeying them, `__complete` and `completion` apart.
+        # The completed command also runs: it prints its words, except for `__complete` and `completion`.
         program.write_text(
             "#!/bin/sh\n"
             f'case "$1" in completion) exec {sys.executable} -m tui "$@";; esac\n'

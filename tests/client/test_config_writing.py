@@ -371,7 +371,7 @@ def test_a_write_and_a_refresh_leave_no_lock_and_block_others(file: Path) -> Non
     with edit(path):
         with pytest.raises(FileExistsError):
             lock_of_the_provider(file)
-        # The provider takes a lock that is older than 120 s for that of a dead process.
+        # The provider treats a lock older than 120 s as abandoned.
         assert abs(time.time() - lock.stat().st_mtime) < 60
         # An earlier release takes a `flock` on the file.
         with lock.open("r+") as former, pytest.raises(BlockingIOError):

@@ -30,7 +30,7 @@ def reply(status: int, document: Any, **headers: str) -> Reply:
 
 
 def ended(steps: Steps, answer: Reply | NoResponse) -> FrostError:
-    """How an exchange ends that gets this answer."""
+    """Return the result of an exchange with this response."""
     effect = next(steps)
     if isinstance(effect, NeedCredential):
         effect = steps.send(KEY)

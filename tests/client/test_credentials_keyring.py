@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}"),
 ]
 GIVEN_UP = 15.0
-"""Three seconds are what it may take; a bus that waits by itself takes 25."""
+"""Three seconds are the limit; the default timeout of D-Bus is 25."""
 SESSION = Credential("session", "ACCESS-SECRET", "REFRESH-SECRET", 1790000000)
 
 

@@ -38,7 +38,7 @@ made.aliases["policy"] = ("policies",)
 
 
 def did(*words: str) -> tuple[object, ...]:
-    """What a command line of that tree did."""
+    """The result of a command line of the tree."""
     seen.clear()
     with made.make_context("frost", list(words), obj=Invocation(list(words))) as ctx:
         made.invoke(ctx)

@@ -58,7 +58,7 @@ def run_script(script: str) -> "tuple[int, bytes, bytes]":
 
 
 def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:
-    """Whether what was being sent got its answer, when these came on the way."""
+    """Whether the request in flight got its response if these interruptions arrived during it."""
     answered = False
 
     def send() -> None:
@@ -178,7 +178,7 @@ def callback(_):
 def command(words):
     thing = Thing()
     reference = weakref.ref(thing, callback)
-    del thing  # Python prints and drops what the callback raises, as it does for those of the import system
+    del thing  # Python prints and drops an exception of the callback, as for those of the import system
     time.sleep(60)
     return 0
 

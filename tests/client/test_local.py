@@ -31,7 +31,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:
-    """A machine with the demo world on which platforms are executed: how they start is what is looked at here."""
+    """A machine with the demo world on which platforms are started as processes."""
     with home_of(demo_platform, forked=False) as home:
         yield home
 
@@ -262,7 +262,7 @@ def test_a_reset_overtaken_by_another_start_is_a_conflict(demo_slow: Home, monke
 
     def quicker(config: Config, environ: dict[str, str]) -> None:
         forget(config, environ)
-        process.ensure_running(environ)  # what an open screen does when it has lost its connection
+        process.ensure_running(environ)  # as an open screen does after it lost its connection
 
     monkeypatch.setattr(process, "_forget_sessions", quicker)
     assert _reset(demo_slow.read_config(), environ) == Exit.CONFLICT

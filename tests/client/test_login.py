@@ -28,7 +28,7 @@ def token_requests(home: Home) -> int:
 
 
 def expire(home: Home) -> None:
-    """Makes the stored access token due: its end is now."""
+    """Make the stored access token expire now."""
     connection = connect(home)
     session = credential_store.load_session(connection.config, connection.context)
     credential_store.save_session(

@@ -57,7 +57,7 @@ def test_the_request_has_pkce_state_nonce_and_a_loopback_address(attempt: Author
     assert sent["redirect_uri"] == attempt.redirect_uri == f"http://{attempt.host}/callback"
     assert min(len(sent["state"]), len(sent["nonce"])) >= 43
     assert (sign_in.BROWSER_SECONDS, PATH) == (300, "/callback")
-    assert sent["x"] == "1"  # what the provider's own address carries stays
+    assert sent["x"] == "1"  # the query of the provider's address remains
 
 
 def test_every_attempt_has_secrets_of_its_own(attempt: AuthorizationCodeFlow) -> None:

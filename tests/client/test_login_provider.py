@@ -107,7 +107,7 @@ def test_slow_down_adds_five_seconds(away: Connection, provider: Provider, monke
     waits: list[float | None] = []
 
     class Stop(threading.Event):
-        """The fake is time: waits are written down instead of waited."""
+        """The fake is time: waits are recorded instead of waited."""
 
         def wait(self, timeout: float | None = None) -> bool:
             waits.append(timeout)
@@ -218,7 +218,7 @@ def test_only_what_cannot_have_counted_is_tried_once_more(
     else:
         with pytest.raises(FrostError) as caught:
             driver.ask_json(account.me())
-        assert caught.value.code == "AUTHENTICATION_REQUIRED"  # the 401 is what the person sees
+        assert caught.value.code == "AUTHENTICATION_REQUIRED"  # the person sees the 401
         assert stored(home).refresh_token == "REFRESH-1"
     assert len(provider.forms("/token")) == tries
 

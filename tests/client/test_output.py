@@ -26,7 +26,7 @@ RECORD = {"id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "displayName": EVIL, "st
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The folders and files of frost itself belong to this user alone: whatever the umask, and never behind a link."""
+"""The folders and files of frost are private to the user, with any umask, and never behind a link."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Pages, writes that say whether they changed anything, and documents that travel as text."""
+"""Pages, writes that report whether they changed anything, and documents sent as text."""
 
 import json
 from functools import partial

@@ -218,7 +218,7 @@ def plans(draw: st.DrawFn) -> tuple[list[dict[str, Any]], dict[str, int]]:
 
 
 def fits(quotas: list[dict[str, Any]], wanted: dict[str, int], times: int) -> bool:
-    """Whether so many of it fit, as far as uses are known."""
+    """Whether this number fits, as far as the use is known."""
     return all(
         one["used"] is None or not wanted.get(one["resourceType"])
         or one["used"] + times * wanted[one["resourceType"]] <= one["limit"]
@@ -236,7 +236,7 @@ def test_a_plan_fits_as_often_as_it_can_be_carried_out(plan: tuple[list[dict[str
         return
     assert result.times == 0 or fits(quotas, wanted, result.times)
     assert not fits(quotas, wanted, result.times + 1)
-    # The first to break is broken by the first plan too many, or is nearest to that.
+    # The first exceeded quota is exceeded by the first plan too many, or is the nearest one.
     by_type = {one["resourceType"]: one for one in quotas}
     first = by_type[str(result.first)]
     assert first["used"] + (result.times + 1) * wanted[first["resourceType"]] > first["limit"]

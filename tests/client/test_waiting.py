@@ -102,7 +102,7 @@ async def test_signals_that_come_together_cause_one_reading() -> None:
 
 
 async def turns() -> None:
-    """Let everything else that is ready run, often enough for a reading."""
+    """Run the event loop often enough for a read."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -212,7 +212,7 @@ def test_of_two_interruptions_at_once_the_first_ends_the_wait() -> None:
 
 @pytest.mark.parametrize("within", [0.0, 0.02])
 def test_an_interruption_at_a_time_limit_is_an_interruption(within: float) -> None:
-    """asyncio ends what takes too long by the same means as an interruption."""
+    """asyncio ends a timeout by cancellation, as an interruption does."""
 
     async def limited() -> dict[str, Any]:
         for _ in range(3):

@@ -102,7 +102,7 @@ class Service:
                 for piece in pieces:
                     stream.sendall(piece)
         except OSError:
-            return  # the client hung up first, which is what many of these tests are about
+            return  # the client closed the connection first, as many of these tests intend
 
 
 def read_request(stream: socket.socket) -> Heard | None:

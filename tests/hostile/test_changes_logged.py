@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 GRANTED = {"name": "logged", "document": document(allow("compute:instances:read"))}
-# What the local issuer writes for a person who signs in is its own (tests/service/test_issuer_*).
+# Entries of a sign-in are tested in tests/service/test_issuer_*.
 ELSEWHERE = {"device.approve"}
 
 
 class Log:
-    """Changes made one by one, each with what it left in the audit log."""
+    """Single changes, each with its entries in the audit log."""
 
     def __init__(self, platform: Running) -> None:
         self.platform = platform

@@ -116,7 +116,7 @@ def _or_null(chosen: dict[str, Any], member: dict[str, Any]) -> dict[str, Any]:
 
 
 def driven(platform: Running, folder: Path, caller: str, phases: str, examples: int) -> str:
-    """What a run of schemathesis says of its failures; empty without any."""
+    """The failures that a run of schemathesis reports; empty without any."""
     described, config = folder / "description.json", folder / "schemathesis.toml"
     described.write_text(json.dumps(description_with_values(platform)))
     # Made-up credentials beside the caller's own would soon be refused as guesses.

@@ -58,7 +58,7 @@ def test_replicas_count_the_guesses_of_an_address_together(database: Database) -
     found = [guess(fresh, ADDRESS) for _ in range(90)]
     assert sum(found) < 30
     assert not any(found[-30:])
-    # What was good there lately goes on, also from such an address.
+    # Credentials accepted there recently remain accepted, also from such an address.
     replicas[0].record_success(ADDRESS, b"in use")
     replicas[0].check(ADDRESS, b"in use")
 

@@ -96,7 +96,7 @@ def check_full_disk(running: Running, folder: Path, expected: dict[str, str]) ->
 
 
 def until_refused(running: Running) -> None:
-    """Changes what it can, until a change is refused and nothing of it is stored.
+    """Make changes until one is refused and nothing of it is stored.
 
     The log has some room left in pages that are there, and SQLite may restart it at any moment: then some more fit.
     """

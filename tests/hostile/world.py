@@ -1,4 +1,4 @@
-"""The demo world inside this process, with what each request asks of the database."""
+"""The demo world inside this process, with the statements of each request."""
 
 import asyncio
 from pathlib import Path

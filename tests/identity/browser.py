@@ -47,7 +47,7 @@ class Page(HTMLParser):
 
 
 class Browser:
-    """One person's browser; its cookies are what the provider remembers that person by."""
+    """A person's browser with its cookies, which identify the person to the provider."""
 
     def __init__(self) -> None:
         self.cookies = CookieJar()

@@ -53,7 +53,7 @@ class CanaillePerson:
         self.name = name
         self.browser = Browser()
         self.asked: list[str] = []
-        """What the pages asked for: `login` (who it is), `password`."""
+        """The requested inputs: `login` or `password`."""
 
     def answer(self, page: Page) -> Page:
         while page.forms and len(self.asked) < 10:

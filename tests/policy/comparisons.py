@@ -42,7 +42,7 @@ def decision_difference(seed: int, documents: int, questions: int) -> object:
 
 
 def cap_difference(seed: int, documents: int, questions: int) -> object:
-    """What a policy gives against what its author holds."""
+    """The grants of a policy compared with the permissions of its author."""
     chance = random.Random(seed)
     for _ in range(documents):
         own, author = worlds.document(chance), worlds.document(chance)

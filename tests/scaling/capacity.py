@@ -1,4 +1,4 @@
-"""The capacity model: what a load needs, from the costs of its requests."""
+"""The capacity model: the resources that a load needs, from the costs of its requests."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Load:
-    """Requests and changes a second over all replicas, and what is stored.
+    """Requests and changes a second over all replicas, and the stored rows.
 
     `credentials` are those in use, each with a limit of `per_minute`. `changes` are those of the access of one
     organization: keys, roles, policies, memberships. `utilization` is the part of a core that is planned for.
@@ -97,7 +97,7 @@ def need(load: Load, costs: Costs) -> Need:
 
 
 def limits_of_database(costs: Costs, cores: float, utilization: float) -> Iterator[tuple[str, float]]:
-    """Yield what a PostgreSQL with some cores carries a second, each alone."""
+    """Yield the requests and the changes a second that a PostgreSQL with some cores serves, each alone."""
     for name, cost in (("reads", costs.read), ("writes", costs.write), ("decisions", costs.decision)):
         yield f"{name} a second", cores * utilization / cost.database * 1_000
     yield "audit entries a second, by one sealer", 1_000 / (costs.seal.replica + costs.seal.database)

@@ -1,4 +1,4 @@
-"""Which rows belong to an organization, by the schema: what a partition of the database takes with it."""
+"""Which rows belong to an organization, by the schema: the rows that a partition of the database contains."""
 
 from sqlalchemy import ColumnElement, PrimaryKeyConstraint, Table, UniqueConstraint, select
 

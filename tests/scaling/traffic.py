@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reloads:
-    """`expected` is what the capacity model assumes."""
+    """`expected` has the figures of the capacity model."""
 
     requests: int
     reloads: int

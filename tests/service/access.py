@@ -1,4 +1,4 @@
-"""A running platform as tests of access policies use it: one function a route, and documents in one line."""
+"""A running platform for tests of access policies: one function for each route, and documents in one line."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ def details(answer: Answer) -> dict[str, Any]:
 
 
 class Iam:
-    """The routes of one tenant, asked as one person."""
+    """The routes of one tenant, requested by one person."""
 
     def __init__(self, platform: Running, person: str = OWNER, tenant: str = WEB_SHOP) -> None:
         self.platform = platform
@@ -91,7 +91,7 @@ class Iam:
         assert answer.status == 200, answer
         return answer.json()
 
-    # What must succeed
+    # Requests that must succeed
 
     def access(self, kind: str, identifier: str) -> dict[str, Any]:
         return dict(self.get(f"/iam/access?principalType={kind}&principalId={identifier}"))

@@ -160,7 +160,7 @@ class InThisProcess(Running):
         assert self.refusals() == refusals + (held.decided or expected != SIGNED_OUT)
 
     def stored(self) -> dict[str, Counter[Any]]:
-        """The rows of every table, without what each request writes."""
+        """The rows of every table, without the values that each request changes."""
         # As the database has them: to convert every row would take most of the time of a test.
         row = "({})::text" if self.platform.database.kind == "postgresql" else "{}"
         stored = {}

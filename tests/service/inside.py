@@ -1,4 +1,4 @@
-"""The application in this process, without a server: where a test must count what it asks of the database."""
+"""The application in this process, without a server: for tests that count its statements."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ class Inside:
             self.statements.append(statement)
 
     def forget(self) -> None:
-        """Forget the statements, and what the event loop has read since the last commit."""
+        """Forget the statements and the cached reads of the event loop."""
         self.statements.clear()
         reader = getattr(self.platform.database.loop_reads, "_reader", None)
         if reader is not None:

@@ -1,4 +1,4 @@
-"""The running service as tests of durable work and event streams use it: tenants made, signals read."""
+"""The running service for tests of durable work and event streams: creates tenants and reads signals."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ class Live(Running):
     """A platform on the demo world whose provisioning moves, with `pace` seconds a step."""
 
     def __init__(self, database_url: str, pace: float = 0.05) -> None:
-        # The operations of the demo world are older than what a platform keeps.
+        # The operations of the demo world are older than the retention.
         super().__init__(database_url, **{PACE: str(pace), "FROST_PLATFORM_OPERATION_RETENTION_DAYS": "0"})
 
     def read(self, path: str, token: str | None = None) -> Any:
@@ -89,7 +89,7 @@ class EventReader:
                 return events
 
     def close(self) -> None:
-        """Goes away without a word, as a client does that is killed."""
+        """Close the connection without notice, as a killed client does."""
         self.connection.sock.shutdown(socket.SHUT_RDWR)
         self.reading.join()
         self.connection.close()

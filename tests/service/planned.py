@@ -1,4 +1,4 @@
-"""A tenant that is to be provisioned, and how to see how far that is."""
+"""A tenant to provision, and its progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

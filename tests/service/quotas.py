@@ -33,7 +33,7 @@ class Quotas:
     def as_(self, person: str) -> "Quotas":
         return Quotas(self.platform, person, self.tenant, self.organization)
 
-    # What must succeed
+    # Requests that must succeed
 
     def get(self, path: str) -> Any:
         answer = self.platform.get(path, as_=self.person)
@@ -58,7 +58,7 @@ class Quotas:
         return list(self.get(self.organization_path)["requests"])
 
     def decided(self, resource_type: str, limit: int) -> dict[str, Any]:
-        """What became of a request that was taken."""
+        """The outcome of an accepted request."""
         answer = self.ask(resource_type, limit)
         assert answer.status == 201, answer
         return dict(answer.json()["request"])

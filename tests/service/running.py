@@ -1,4 +1,4 @@
-"""The real `python -m service` process, asked over its real socket with nothing of our client in between."""
+"""The real `python -m service` process, with raw requests over its socket."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ from tests.service import demo_world
 START_SECONDS = 60
 STOP_SECONDS = 60
 
-# Readable to their owner only: what the demo world's keys are.
+# The keys of the demo world, readable to their owner only.
 SECRET_FILES = (KEY_FILE,)
 
 
@@ -42,14 +42,14 @@ class Running(Api):
             demo_world.copy_into(self.folder, database_url)
         self.variables = {
             "FROST_PLATFORM_PROVISIONING_PACE": "600",
-            # No test but those of the limit itself depends on how fast it asks.
+            # Only tests of the limit depend on the rate of requests.
             "FROST_PLATFORM_REQUESTS_PER_MINUTE": "1000000",
             **variables,
         }
         self.process: subprocess.Popen[bytes] | forking.Forked | None = None
         self.tokens: dict[str, str] = {}
         self.seen: set[str] = set()
-        """Secrets without a form that were asked for or given."""
+        """Secrets without a recognizable form, requested or given."""
 
     @property
     def socket(self) -> Path:
@@ -76,7 +76,7 @@ class Running(Api):
         assert error or not leaks, leaks
 
     def leaks(self) -> list[str]:
-        """Where a secret can be read that belongs to nobody but its owner."""
+        """The places where a secret can be read by others than its owner."""
         leaks = leaks_of_files(self.folder.parent, SECRET_FILES, self.seen)
         if self.flags[-2:-1] == ["--database"]:
             leaks += leaks_of_database(self.database_url, self.seen)
@@ -161,7 +161,7 @@ class Running(Api):
         return self.tokens[email]
 
     def renew_sessions(self) -> None:
-        """Use new sessions: what was refused in the earlier ones is no repetition in these."""
+        """Use new sessions, so that earlier refusals do not count as repetitions."""
         self.tokens.clear()
 
     def sign_in(self, email: str) -> str:

@@ -66,7 +66,7 @@ class Tagged:
     def applying(self) -> ApplyJob:
         return ApplyJob(self.database, FixedClock(NOW), pace=0, least=self.size, most=self.size, max_retry_seconds=0.05)
 
-    # What is there
+    # State
 
     def resource(self, kind: str = "instance", **members: Any) -> str:
         """A resource with these members, such as tags, state and relations."""
@@ -84,7 +84,7 @@ class Tagged:
             connection.execute(update(resources).where(resources.c.id == resource_id).values(**members))
 
     def fail_listings(self, *kinds: str) -> None:
-        """Have the backends of these kinds of the tenant out of reach."""
+        """Make the backends of these kinds of the tenant unreachable."""
         value = json.dumps([{"tenantId": self.tenant_id, "kind": kind} for kind in kinds])
         with self.database.write() as connection:
             connection.execute(platform_state.delete().where(platform_state.c.name == "failing_listings"))
@@ -110,7 +110,7 @@ class Tagged:
             return apply_job.plan(connection, job, started_by=self.owner_id, at=BEFORE)
 
     def carried(self, run_id: str) -> dict[str, Any]:
-        """The run taken to its end, with its row."""
+        """Execute the run to its end; return its row."""
         going = self.applying.start(run_id)
         while going:
             going = self.applying.run_batch(run_id, self.size)
@@ -148,10 +148,10 @@ class Tagged:
             )
             return [(row.actor_kind, row.operation, row.outcome) for row in rows]
 
-    # What must hold
+    # Invariants
 
     def expected(self, before: dict[str, dict[str, Any]]) -> dict[str, Counter[str]]:
-        """What the rules say becomes of each resource, counted by kind."""
+        """The expected result of each resource by the rules, counted by kind."""
         counts: dict[str, Counter[str]] = {}
         for row in before.values():
             outcome = plan_add(kinds()[row["kind"]], row["state"], row["tags"], row["relations"], DEFAULTS)
@@ -159,7 +159,7 @@ class Tagged:
         return counts
 
     def is_all_or_none(self, before: dict[str, dict[str, Any]], run_id: str) -> None:
-        """Each resource has all the keys it lacked, remembered, or is as it was; the counts say how many."""
+        """Check that each resource has all its missing keys, with a log, or is unchanged, and that the counts match."""
         remembered, updated = self.remembered(run_id), 0
         for resource_id, row in self.all_rows().items():
             if resource_id in remembered:

@@ -121,7 +121,7 @@ def test_a_restored_account_has_its_roles_and_no_credentials(platform: Running, 
     restore(platform, MEMBER)
     platform.tokens.clear()
     assert code(platform.get(TENANT, as_=MEMBER)) == (403, "TENANT_ACCESS_DENIED")
-    # What a deleted account authored or created permits nothing.
+    # Policies and keys of a deleted account permit nothing.
     binding = iam.binding("orphan")
     policy = iam.as_(ADMIN).policy("of the admin", allow("compute:*"))
     assert iam.attach(policy, "workload_identity", binding).status == 204

@@ -217,7 +217,7 @@ async def test_a_connection_that_cannot_be_set_up_is_not_counted() -> None:
 BOUND = 0.3
 ADMISSION = Admission(Limits(header_seconds=BOUND))
 LONG = 50 * BOUND
-"""What no machine is too busy for; the letters of the slow head would take twice as long."""
+"""Enough for a busy machine; the slow head takes twice as long."""
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 

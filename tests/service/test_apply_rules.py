@@ -17,7 +17,7 @@ from service.default_tags.tag_rules import plan_add, plan_remove, with_defaults
 from tests.service.tagged import Tagged
 
 KIND = kinds()["dns_zone"]
-# What a resource may carry: printable text of many scripts, among it what means something to JSON, to paths and to SQL.
+# Valid tags: printable text of many scripts, with the special characters of JSON, paths and SQL.
 # Categories of characters are not used: hypothesis then reads all of Unicode while it draws the first example, which
 # takes longer than it allows for ten of them.
 ALPHABET = "\"\\'$.[]{}%_:;-/å漢\U0001f600" + "".join(

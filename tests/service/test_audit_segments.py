@@ -1,4 +1,4 @@
-"""Segments of the audit log: exported, dropped behind a checkpoint, and what is detected afterwards."""
+"""Segments of the audit log: exported, dropped behind a checkpoint, and the changes that are detected afterwards."""
 
 import json
 from dataclasses import replace

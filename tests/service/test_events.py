@@ -29,7 +29,7 @@ from tests.waiting import until
 
 KEEPALIVE = ": keepalive\n\n"
 AT_ONCE = 10.0
-"""Half a second is promised; the rest is what a busy machine may add, and still less than a stream lasts."""
+"""Half a second is promised; the rest allows for a busy machine and is less than the life of a stream."""
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def store(database: Database, policy: str, text: str) -> None:
 def store_identities(
     connection: Connection, many: int, scopes: Sequence[str] = (), group: str | None = None
 ) -> list[str]:
-    """Very many identities of the owner's, members of a group where one is named."""
+    """Create many identities of the owner, as members of a group if one is named."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
     ids = [str(uuid4()) for _ in range(many)]
@@ -74,7 +74,7 @@ def test_a_policy_without_a_readable_document_is_listed_edited_and_deleted_but_n
         refused = viewer.ask("PATCH", path, {"name": "v"})
         assert code(refused) == (403, "POLICY_EXCEEDS_AUTHOR")
         assert "cannot be read" in refused.json()["error"]["message"]
-        # Only the maker of the identity may change it, for any meaning of its policy.
+        # Only the creator of the identity may change it.
         assert code(viewer.detach(policy, "workload_identity", identity)) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
         assert iam.ask("PATCH", path, {"name": "q"}).status == 200
         for answer in (iam.attach(policy, "group", group), iam.ask("POST", f"{path}/rollback", {"version": 1})):
@@ -124,7 +124,7 @@ def test_who_answers_for_thousands_of_identities(own: Running, own_database: Dat
         ids = store_identities(connection, many, ["compute:read"])
     found = iam.ask("POST", "/iam/who", {"operation": READ, "target": "*"}).json()
     by = {one["id"]: one["by"] for one in found["principals"]}
-    # The first thousand are listed, and counted are all.
+    # The first thousand are listed; all are counted.
     assert len(by) == 1_000
     assert found["total"] >= many + len(bound)
     assert found["examined"] >= found["total"]

@@ -89,7 +89,7 @@ def test_who_lists_people_keys_and_identities_with_their_grants(iam: Iam) -> Non
     assert people == {OWNER, ADMIN, MEMBER}
     keys = {one["name"] for one in prod if one["type"] == "api_key"}
     assert {"terraform", "compute-all", "compute-writer"} <= keys
-    # Its policy keeps production; expired, revoked and read-only keys are no question.
+    # Its policy protects production; expired, revoked and read-only keys are not allowed anyway.
     assert not keys & {"deploy-pipeline", "old-deploy", "contractor-2025", "monitoring-agent", "tenant-writer"}
     grants = dev["deploy-pipeline"]["by"]
     assert [(one["kind"], one.get("policyName")) for one in grants[:2]] == [("scope", None), ("role", None)]
@@ -216,7 +216,7 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
     assert changed["lostCount"] == 60 - changed["narrowedCount"]
     assert changed["narrowed"]
     assert all(name.endswith(":read") for name in changed["narrowed"])
-    # By a viewer the same text gives only what a viewer holds.
+    # The same text by a viewer grants only a viewer's permissions.
     (weaker,) = preview(iam.as_(VIEWER), "updatePolicy", policyId=policy, documentText=text)
     assert {name for name in weaker["lost"] if name.startswith("dns:")}
     group = iam.group("g")

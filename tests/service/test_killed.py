@@ -220,7 +220,7 @@ class Unsynced(Running):
         return ["-m", "tests.service.unsynced", str(self.synced), self.synchronous]
 
     def cut_power(self) -> None:
-        """Kill the process, and replace its databases by what was synced."""
+        """Kill the process, and replace its databases by their synced state."""
         self.kill()
         for path in self.folder.glob("*.db*"):
             path.unlink()
@@ -228,7 +228,7 @@ class Unsynced(Running):
             shutil.copy(path, self.folder)
 
     def revoked(self) -> set[str]:
-        """The ids of the revoked keys in the synced database. Reads a copy: SQLite writes to what it recovers."""
+        """Return the ids of the revoked keys in a copy of the synced database, which SQLite writes to."""
         with tempfile.TemporaryDirectory() as copy, suppress(sqlite3.OperationalError):
             shutil.copytree(self.synced, copy, dirs_exist_ok=True)
             with closing(sqlite3.connect(Path(copy) / "platform.db")) as connection:

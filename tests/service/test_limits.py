@@ -118,7 +118,7 @@ def test_a_body_in_small_pieces_does_not_move_the_time(connect: Connect, address
 def test_a_body_at_the_minimum_rate_is_read_to_its_end(connect: Connect, address: str) -> None:
     connection = connect(address)
     connection.sendall(head(200) + b" " * 198)
-    time.sleep(2.5)  # Longer than a small body may take; 198 bytes at a byte a second may take more.
+    time.sleep(2.5)  # Longer than the time of a small body, but shorter than that of 198 bytes at a byte a second.
     assert status(connection, b"{}") == 404
 
 
@@ -320,7 +320,7 @@ def test_health_waits_neither_for_the_request_limit_of_an_address_nor_for_the_au
         return ask_from(to, source, request)
 
     def create(number: int) -> int:
-        """Ask until there is room: the questions below can take it first."""
+        """Repeat the request until there is room, which other requests may take first."""
         while (answered := ask(one, creation(number, credential))) == 503:
             time.sleep(0.02)
         return answered

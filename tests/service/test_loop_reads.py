@@ -1,4 +1,4 @@
-"""Reads on the event loop: which statements run there, what they return, and what a thread repeats."""
+"""Reads on the event loop: which statements run there, their results, and the repetition in a thread."""
 
 import asyncio
 import json

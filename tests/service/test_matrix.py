@@ -22,7 +22,7 @@ SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
 # These end the session of their caller.
 ENDING = ("/api/v1/sessions/revoke-all", "/api/v1/sessions/current/end")
 PLACES = {"{T}": WEB_SHOP, "{O}": AURORA, "{id}": UNKNOWN_ID}
-WRONG = {401, 429}  # of the same wrong key over and over, the later ones are not even looked at
+WRONG = {401, 429}  # repeated requests with the same invalid key are refused without a lookup
 
 
 @dataclass(frozen=True)

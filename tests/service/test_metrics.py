@@ -60,7 +60,7 @@ def test_requests_are_counted_by_method_template_and_status(demo: Running) -> No
 
 def test_the_state_of_the_platform_is_exported(demo: Running) -> None:
     found = scrape(demo)
-    # What is not there is 0: an alarm can tell it from a platform that does not answer.
+    # Missing values are 0, which an alarm can distinguish from a platform that does not respond.
     open_ones = {labels for name, labels in found if name == "frost_operations_open"}
     kinds, statuses = ("provision_tenant", "apply_default_tags"), ("pending", "running")
     assert open_ones == {frozenset({("kind", kind), ("status", status)}) for kind in kinds for status in statuses}
@@ -118,5 +118,5 @@ def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:
         until(lambda: '"path":"/readyz"' in running.log)
         lines = [json.loads(line) for line in running.log.splitlines()]
         assert {line["level"] for line in lines if line.get("path") == "/readyz"} == {"info"}
-        # Who asks twice does not want to wait.
+        # A second signal ends the wait.
         assert running.stop() == 0

@@ -80,7 +80,7 @@ def test_operators_list_all_operations_with_open_and_stalled_ones(database_url: 
         assert (status["openOperations"], status["stalledOperations"]) == (2, 0)
         now = datetime.now(UTC)
         with database.write() as connection:
-            # Also those that are over: they are still for good, and nothing to worry about.
+            # Ended runs do not change any more and are not stalled.
             connection.execute(update(operations).values(updated_at=now - timedelta(seconds=61)))
             connection.execute(update(operations).where(operations.c.tenant_id == SANDBOX).values(updated_at=now))
         listed = platform.read("/api/v1/platform/operations")["operations"]

@@ -194,7 +194,7 @@ def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -
         entry = connection.execute(select(audit_log).where(audit_log.c.operation == "operation.cancel")).one()
     assert (entry.target, entry.tenant_id, entry.actor_kind) == (f"operation:{run_id}", WEB_SHOP, "staff")
     assert code(cancel(run_id)) == (409, "OPERATION_OVER")
-    # By its operation id it is the latest run that is meant.
+    # The operation id names the latest run.
     second = start_apply(run_slowly)
     assert second != run_id
     by_name = cancel(f"apply-default-tags-{WEB_SHOP}")

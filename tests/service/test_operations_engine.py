@@ -219,7 +219,7 @@ def test_the_next_process_finishes_the_work_of_a_killed_one(
             assert planned.row()["seq"] == 1
     if database.kind == "postgresql":
         with database.write() as connection:
-            # Every executor looks long unseen, instead of waiting until it is.
+            # Every executor counts as lost at once, to avoid the wait.
             assert len(connection.execute(select(executors.c.id)).all()) == 2
             connection.execute(update(executors).values(seen_at=SystemClock().now().replace(year=2020)))
     else:

@@ -43,7 +43,7 @@ def body(content: bytes, *, more: bool = False) -> dict[str, Any]:
 async def send(
     kind: type[RequestResponseCycle], messages: list[dict[str, Any]], method: str, keep_alive: bool
 ) -> tuple[Any, ...]:
-    """Return what a cycle sends, and its state; or its error."""
+    """Return the bytes that a cycle sends and its state, or its error."""
     transport, ended = Transport(), []
     cycle = kind(
         scope=cast("Any", {"type": "http", "method": method}),

@@ -214,7 +214,7 @@ def test_a_key_has_no_more_than_its_creator(platform: Running, platform_database
         execute(platform_database, update(tables.memberships).where(person).values(role=role))
 
     try:
-        become("member")  # May still manage bindings, but does not hold all of the scope organizations:write.
+        become("member")  # The person may manage bindings, but lacks a part of the scope organizations:write.
         assert provider.call("POST", BINDINGS, new_binding("secrets:read")).status == 201
         stronger = new_binding("organizations:write")
         assert provider.call("POST", BINDINGS, stronger).refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
@@ -242,7 +242,7 @@ def test_policies_of_a_key_narrow_its_actions_and_grants(platform: Running) -> N
     manages = attach("manages bindings", allow("iam:workload-identities:*"), allow("storage:*"))
     assert provider.call("POST", BINDINGS, new_binding("storage:read")).status == 201
     assert provider.call("POST", BINDINGS, new_binding("compute:read")).refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
-    # What an author does not hold, the policy does not give: a viewer's policy gives nothing of storage.
+    # A policy grants at most the permissions of its author: a viewer's policy grants no storage operation.
     attach("of a viewer", allow("compute:*:read"), allow("compute:*:list"), author=VIEWER)
     assert provider.call("POST", BINDINGS, new_binding("storage:read")).status == 201
     # A policy with a condition, which would be lost in a scope.

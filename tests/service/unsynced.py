@@ -106,7 +106,7 @@ class SyncedFiles:
 
 
 def install(files: SyncedFiles) -> list[Any]:
-    """Change the methods of SQLite's default VFS in this process; return what must not be collected."""
+    """Change the methods of SQLite's default VFS in this process; return the objects that must stay referenced."""
     sqlite = library()
     sqlite.sqlite3_vfs_find.restype = POINTER(Vfs)
     vfs = sqlite.sqlite3_vfs_find(None).contents

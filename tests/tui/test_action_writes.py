@@ -100,7 +100,7 @@ def reached(function: FunctionType, owner: type) -> Iterator[tuple[FunctionType 
 
 
 def changes(action: actions.Action) -> set[str]:
-    """Return what the handler of an action changes."""
+    """Return the names that the handler of an action changes."""
     route = routes.BY_NAME.get(action.scope)
     handler = resolve_name(action.handler)
     left, seen, found = [(handler, resolve_name(route.path) if route else MainScreen)], set(), set()

@@ -10,7 +10,7 @@ from tui.state.contexts import endpoint_problem
 
 
 async def fill(ui, *values: str) -> None:
-    """Type into the fields of a form, one after another, in place of what is there."""
+    """Type into the fields of a form, one after another, and replace their values."""
     for number, value in enumerate(values):
         if number:
             await ui.press("tab")

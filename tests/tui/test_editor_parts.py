@@ -207,7 +207,7 @@ def test_differences_of_a_new_and_of_a_long_document() -> None:
 
 
 def named(text: str) -> list[set[str]]:
-    """What each rule of a document names of the catalogue."""
+    """The catalogue operations that each rule of a document names."""
     return [
         {name for name in NAMES if any(matches(pattern, name) for pattern in one["operations"])}
         for one in json.loads(text)["rules"]

@@ -1,4 +1,4 @@
-"""Event streams are shared by tenant; a signal causes only the reads of what it names.
+"""Event streams are shared by tenant; a signal causes only the reads of the lists that it names.
 
 The screens run on a real platform. A relay in front of its socket counts the requests and sends the signals.
 """
@@ -84,7 +84,7 @@ async def test_signals_about_other_types_cause_no_requests(relay: Relay, ui: Ui)
     for number in range(80):
         relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
         await ui.pilot.pause(0.1)
-    relay.signals.put(signal("policy"))  # which reads the policies and what is attached
+    relay.signals.put(signal("policy"))  # which reads the policies and their attachments
     policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
     await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
     await settle(ui, relay)

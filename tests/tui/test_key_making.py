@@ -71,7 +71,7 @@ async def test_a_new_key_works_in_its_scopes_and_shows_its_secret_once(
         await ui.press("ctrl+s", shows=("New API key night watch", "shown only once"))
         assert "Z, in 364d" in ui.row("Expires  20")
         secret = secret_of(ui)
-        # What a program that breaks here would show of its variables.
+        # The variables that a crash at this point would show.
         assert secret not in repr([vars(ui.app.screen), vars(ui.app.screen.query_one(Secret))])
         assert demo.request("GET", TENANTS, key=secret).status == 200
         refused = demo.request("POST", TENANTS, key=secret, body={"displayName": "No"})

@@ -60,7 +60,7 @@ async def test_a_switch_drops_the_rows_of_the_former_tenant(ui: Ui) -> None:
     await ui.switch("Web Shop")
 
 
-# screen, key, and what the question must name besides the record: the tenant and the effect
+# screen, key, and the required parts of the question besides the record: tenant and effect
 QUESTIONS = {
     "policies.delete": ("policies", "delete", ("Web Shop",)),
     "groups.delete": ("groups", "delete", ("Web Shop",)),

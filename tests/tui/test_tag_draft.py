@@ -118,7 +118,7 @@ def test_a_merge_lays_our_changes_over_theirs() -> None:
     assert draft.tags == {"env": "dev", "team": "data", "theirs": "2", "new": "1"}
     assert draft.version == 4
     draft.undo()
-    assert draft.dirty  # what was edited is there as it was before the merge
+    assert draft.dirty  # the edits are the same as before the merge
 
 
 tags = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("123"))

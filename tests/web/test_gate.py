@@ -17,7 +17,7 @@ WORDS = ("/nonexistent/screens",)
 
 
 class Visit:
-    """A server at a port of its own, and a client that sends only what a test gives it."""
+    """A server at a port of its own, and a client that adds no headers of its own."""
 
     def __init__(self, server: Server, client: aiohttp.ClientSession) -> None:
         self.server = server

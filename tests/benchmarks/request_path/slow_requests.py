@@ -60,7 +60,7 @@ def delayed(what: str, platform: Platform, load: wrk.Load, request: Request) -> 
 
 
 def slow_requests(platform: Platform) -> dict[str, Request]:
-    """Create what the slow requests need; return them by name."""
+    """Create the records that the slow requests need; return the requests by name."""
     chance, numbers, iam = random.Random(1), count(), Iam(platform)
     tenant = World(platform, LIST_SIZE).tenant
     document = json.loads(text_of(chance, RULES))
