@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.benchmarks import wrk
 from tests.benchmarks.peers import commands_of
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.decisions import decision_load
 from tests.benchmarks.request_path.resource_loads import reads, renames
 from tests.benchmarks.samples import warm_up
-from tests.benchmarks.servers import Platform, stores
+from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import settings
 from tests.benchmarks.wrk import Load
 
@@ -50,20 +49,19 @@ PATTERNS = {group: re.compile(pattern) for group, pattern in GROUPS.items()}
 def run() -> Iterator[Line]:
     """Print the tables. There is no goal, hence no line."""
     commands = commands_of("py-spy")
-    if commands is None or not wrk.is_installed():
+    if commands is None:
         return
-    for store in stores():
-        with Platform(store) as platform:
-            loads = {
-                "a read": reads(platform),
-                "a write": renames(platform),
-                "a decision": decision_load(platform, 1),
-                "50 decisions": decision_load(platform, 50),
-            }
-            stacks = {what: sampled(load, platform, commands / "py-spy") for what, load in loads.items()}
-            print_table(store.name, {what: groups_of(found) for what, found in stacks.items()})
-            for what, found in stacks.items():
-                print_functions(f"{what} ({store.name})", found)
+    for name, platform in platforms():
+        loads = {
+            "a read": reads(platform),
+            "a write": renames(platform),
+            "a decision": decision_load(platform, 1),
+            "50 decisions": decision_load(platform, 50),
+        }
+        stacks = {what: sampled(load, platform, commands / "py-spy") for what, load in loads.items()}
+        print_table(name, {what: groups_of(found) for what, found in stacks.items()})
+        for what, found in stacks.items():
+            print_functions(f"{what} ({name})", found)
     yield from ()
 
 

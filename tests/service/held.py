@@ -33,7 +33,8 @@ from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
 from tests.api import Answer
 from tests.service.access import code
-from tests.service.running import Running
+from tests.service.queries import fetch
+from tests.service.running import Running, read_until_closed
 
 SECONDS = 60
 """Longer than any machine takes for one request."""
@@ -68,9 +69,7 @@ class Held:
                 self._barrier.open.set()
             if self._rest:
                 self._connection.sendall(self._rest)
-            received = b""
-            while part := self._connection.recv(65536):
-                received += part
+            received = read_until_closed(self._connection)
         head, _, body = received.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
@@ -176,9 +175,8 @@ class InThisProcess(Running):
 
     def refusals(self) -> int:
         """How many refused changes are in the audit log."""
-        with self.platform.database.read() as connection:
-            refused = select(tables.audit_log.c.id).where(tables.audit_log.c.outcome == "refused")
-            return len(connection.execute(refused).all())
+        refused = select(tables.audit_log.c.id).where(tables.audit_log.c.outcome == "refused")
+        return len(fetch(self.platform.database, refused))
 
 
 def described(content: bytes) -> dict[str, str]:

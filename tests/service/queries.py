@@ -18,6 +18,12 @@ def fetch_scalars(database: Database, query: Executable) -> list[Any]:
     return [row[0] for row in fetch(database, query)]
 
 
+def fetch_row(database: Database, query: Executable) -> dict[str, Any]:
+    """Return the only row of a query."""
+    [row] = fetch(database, query)
+    return dict(row._mapping)
+
+
 def execute(database: Database, *statements: Executable) -> None:
     """Execute statements in one transaction."""
     with database.write() as connection:

@@ -17,7 +17,7 @@ from tests.benchmarks.processors import LOAD, on_cores
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import JSON, reads
 from tests.benchmarks.samples import warm_up
-from tests.benchmarks.servers import Platform, stores
+from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import settings
 from tests.people import OWNER, WEB_SHOP
 from tests.service.access import Iam, allow
@@ -31,16 +31,13 @@ Request = Callable[[], tuple[str, str, str | None]]
 
 
 def run() -> Iterator[Line]:
-    if not wrk.is_installed():
-        return
-    for store in stores():
-        with Platform(store) as platform:
-            load = reads(platform)
-            load.delay_milliseconds = PAUSE_MILLISECONDS
-            slow = slow_requests(platform)
-            warm_up(load, platform.server)
-            for what, request in slow.items():
-                yield delayed(f"quick reads beside {what}: added delay at p99 ({store.name})", platform, load, request)
+    for name, platform in platforms():
+        load = reads(platform)
+        load.delay_milliseconds = PAUSE_MILLISECONDS
+        slow = slow_requests(platform)
+        warm_up(load, platform.server)
+        for what, request in slow.items():
+            yield delayed(f"quick reads beside {what}: added delay at p99 ({name})", platform, load, request)
 
 
 def delayed(what: str, platform: Platform, load: wrk.Load, request: Request) -> Line:
