@@ -6,7 +6,6 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from tests.scaling import measure
 from tests.scaling.capacity import Load, limits_of_database, need
 from tests.scaling.costs import Cost, Costs
 from tests.scaling.replicas import Simulation, admitted_by_one, arrivals, excess, skewed
@@ -85,6 +84,8 @@ def hot(total: float) -> list[float]:
 def main() -> int:
     options = parser().parse_args()
     if options.command == "measure":
+        from tests.scaling import measure  # It imports the service, which takes longer than the model.
+
         measure.main()
         return 0
     costs = load_costs(options.costs)

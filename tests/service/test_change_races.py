@@ -18,6 +18,7 @@ from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
+from tests.service.conftest import DemoUrl
 from tests.service.held import SECONDS, SIGNED_OUT, InThisProcess, bearer
 from tests.service.queries import execute, fetch
 from tests.service.running import Running
@@ -34,8 +35,8 @@ Revocation = Callable[[InThisProcess], tuple[dict[str, str], list[Any]]]
 
 
 @pytest.fixture(scope="module")
-def platform(new_database_url: Callable[[str, bool], str]) -> Iterator[InThisProcess]:
-    with InThisProcess(new_database_url("postgresql", True)) as running:
+def platform(demo_url: DemoUrl) -> Iterator[InThisProcess]:
+    with InThisProcess(demo_url("postgresql")) as running:
         yield running
 
 
