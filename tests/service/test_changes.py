@@ -127,9 +127,10 @@ def request_of(platform: InThisProcess, line: tuple[str, str], ids: dict[str, st
 
 # Where a request is held while its caller loses the right to it.
 HOLDS = {"body": InThisProcess.hold_body, "change": InThisProcess.hold_change}
+every_place = pytest.mark.parametrize("place", [pytest.param("body", marks=pytest.mark.slow), "change"])
 
 
-@pytest.mark.parametrize("place", HOLDS)
+@every_place
 @pytest.mark.parametrize("line", sorted(CHANGING), ids=" ".join)
 def test_a_held_change_is_refused_after_its_session_has_ended(
     platform: InThisProcess, ids: dict[str, str], line: tuple[str, str], place: str
@@ -141,7 +142,7 @@ def test_a_held_change_is_refused_after_its_session_has_ended(
     platform.require_refused(held, SIGNED_OUT)
 
 
-@pytest.mark.parametrize("place", HOLDS)
+@every_place
 @pytest.mark.parametrize("line", OPEN_TO_KEYS, ids=" ".join)
 def test_a_held_change_is_refused_after_its_key_was_revoked(
     platform: InThisProcess, ids: dict[str, str], line: tuple[str, str], place: str

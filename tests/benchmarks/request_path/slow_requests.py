@@ -21,6 +21,7 @@ from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import settings
 from tests.people import OWNER, WEB_SHOP
 from tests.service.access import Iam, allow
+from tests.service.running import ask_on
 
 MAX_DELAY_MILLISECONDS = 5
 PAUSE_MILLISECONDS, CONNECTIONS = 5, 2
@@ -93,11 +94,9 @@ def repeated(platform: Platform, request: Request, times: list[float]) -> Iterat
         while not over.is_set():
             method, path, body = request()
             began = time.perf_counter()
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            content = answer.read()
+            answer = ask_on(connection, method, path, headers.items(), body and body.encode())
             if answer.status != 200:
-                failures.append(f"{method} {path}: {answer.status} {content[:300]!r}")
+                failures.append(f"{method} {path}: {answer}")
                 return
             times.append((time.perf_counter() - began) * 1_000)
         connection.close()
