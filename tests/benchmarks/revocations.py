@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from service.db.engine import Database
-from service.db.tables import memberships, users
+from service.db.tables import memberships
 from tests.api import UnixConnection
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.servers import MAX_KEY_RATE, store
@@ -19,6 +19,7 @@ from tests.benchmarks.settings import settings
 from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
+from tests.service.queries import execute, user_id
 from tests.service.running import Executed, Running, ask_on
 
 REQUESTS, CONNECTIONS = 10_000, 8
@@ -125,10 +126,8 @@ def weaken_role(platform: Running) -> Revocation:
     database = Database(platform.database_url)
 
     def revoke() -> None:
-        admin = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
-        seat = (memberships.c.user_id == admin) & (memberships.c.organization_id == AURORA)
-        with database.write() as connection:
-            assert connection.execute(update(memberships).where(seat).values(role="viewer")).rowcount == 1
+        seat = (memberships.c.user_id == user_id(ADMIN)) & (memberships.c.organization_id == AURORA)
+        execute(database, update(memberships).where(seat).values(role="viewer"))
         database.close()
 
     return Revocation(ACTIVITY, {"Authorization": f"Bearer {session}"}, revoke)

@@ -2,9 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Executable
+from sqlalchemy import Executable, ScalarSelect, select
 
 from service.db.engine import Database
+from service.db.tables import users
+
+
+def user_id(email: str) -> ScalarSelect[str]:
+    """Return the id of a person, as a part of another statement."""
+    return select(users.c.id).where(users.c.email == email).scalar_subquery()
 
 
 def fetch(database: Database, query: Executable) -> list[Any]:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +20,7 @@ from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import DemoUrl
 from tests.service.held import SECONDS, SIGNED_OUT, InThisProcess, bearer
-from tests.service.queries import execute, fetch
+from tests.service.queries import execute, fetch, fetch_scalars, user_id
 from tests.service.running import Running
 from tests.waiting import until
 
@@ -51,18 +51,8 @@ def create(platform: Running, path: str = INSTANCES) -> str:
     return f"{path}/{answer.json()['id']}"
 
 
-@pytest.fixture
-def database(platform: InThisProcess) -> Iterator[Database]:
-    with closing(Database(platform.database_url)) as opened:
-        yield opened
-
-
-def user(email: str) -> Any:
-    return select(users.c.id).where(users.c.email == email).scalar_subquery()
-
-
 def role(person: str, name: str) -> Update:
-    membership = (memberships.c.user_id == user(person)) & (memberships.c.organization_id == AURORA)
+    membership = (memberships.c.user_id == user_id(person)) & (memberships.c.organization_id == AURORA)
     return update(memberships).where(membership).values(role=name)
 
 
@@ -99,11 +89,11 @@ def group_joined(platform: InThisProcess, key: Key) -> Executable:
     group = iam.group(f"joined {key.id}")
     assert iam.attach(iam.policy(f"of the group {key.id}", deny("*")), "group", group).status == 204
     row = {"group_id": group, "member_type": "api_key", "member_id": key.id, "tenant_id": WEB_SHOP}
-    by = {"added_by": user(OWNER), "added_at": platform.platform.clock.now()}
+    by = {"added_by": user_id(OWNER), "added_at": platform.platform.clock.now()}
     return insert(tables.group_members).values(row | by)
 
 
-ENDED = update(sessions).where(sessions.c.user_id == user(ADMIN)).values(ended_at=sessions.c.started_at)
+ENDED = update(sessions).where(sessions.c.user_id == user_id(ADMIN)).values(ended_at=sessions.c.started_at)
 # One for each kind of revision: `test_revisions.py` has the tables that increase them.
 REVOCATIONS: dict[str, tuple[Revocation, tuple[int, str]]] = {
     "session ended": (of_session(ADMIN, ENDED), SIGNED_OUT),
@@ -126,6 +116,11 @@ class Revoked(NamedTuple):
 def change(request: pytest.FixtureRequest, platform: InThisProcess, restored: None) -> Revoked:
     revocation, refusal = REVOCATIONS[request.param]
     return Revoked(*revocation(platform), refusal)
+
+
+@pytest.fixture
+def database(platform_database: Database) -> Database:
+    return platform_database
 
 
 @pytest.fixture
@@ -212,10 +207,10 @@ def test_only_the_deletion_of_a_cluster_waits(platform: InThisProcess, database:
 @pytest.mark.usefixtures("restored")
 def test_other_revocations_lock_the_person_before_rows(platform: InThisProcess, database: Database, by: str) -> None:
     platform.sign_in(MEMBER)
-    with database.write() as connection:
-        person = str(connection.scalar(select(users.c.id).where(users.c.email == MEMBER)))
-        session = str(connection.scalar(select(sessions.c.id).where(sessions.c.user_id == person).limit(1)))
-        if by == "an operator":
+    [person, *_] = fetch_scalars(database, select(users.c.id).where(users.c.email == MEMBER))
+    [session, *_] = fetch_scalars(database, select(sessions.c.id).where(sessions.c.user_id == person))
+    if by == "an operator":
+        with database.write() as connection:
             account_routes.mark_deleted(connection, person, platform.platform.clock.now())
 
     def revoke() -> None:

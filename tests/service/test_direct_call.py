@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from service.api.direct_call import BODY, DirectCall, UnsupportedParameterError, immediate
+from service.api.direct_call import DirectCall, UnsupportedParameterError, immediate
 
 
 class Pet(BaseModel):
@@ -85,15 +85,6 @@ def test_a_constrained_header_is_validated_as_by_fastapi() -> None:
         ours, theirs = (TestClient(app).get(path, headers=sent) for path in ("/direct", "/fastapi"))
         assert ours.status_code == theirs.status_code == (200 if {*sent.values()} <= {"abc"} else 422)
         assert ours.json() == theirs.json()
-
-
-def test_a_body_is_the_validated_one() -> None:
-    def create(body: Pet) -> Response:
-        return JSONResponse(body.name)
-
-    call = DirectCall(create, frozenset())
-    scope: dict[str, Any] = {"type": "http", "headers": [], BODY: Pet(name="Rex")}
-    assert call(Request(scope)).body == b'"Rex"'
 
 
 async def unmarked() -> int:
