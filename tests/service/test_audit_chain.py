@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from tests.service.audited import (
     write_entry,
 )
 from tests.service.conftest import KINDS
+from tests.service.factories import entry
 from tests.service.queries import execute, fetch, fetch_row, fetch_scalars
 
 NewDatabaseUrl = Callable[[str, bool], str]
@@ -180,18 +181,13 @@ def chained(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) ->
         yield opened
 
 
-def unchained(target: str, at: datetime = NOW) -> dict[str, Any]:
-    entry = dict.fromkeys(("request_id", "actor_kind", "actor_id", "operation", "outcome"), "x")
-    return entry | {"at": at, "target": target, "details": {"n": 1.0, "b": {"z": 1, "a": [2.5]}}}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_entries_of_an_older_version_are_chained_once(kind: str, new_database_url: NewDatabaseUrl) -> None:
     url = new_database_url(kind, True)
     database, *replicas = (Database(url) for _ in range(4))
     with database.write() as connection:
-        connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(BATCH_SIZE + 5)])
+        connection.execute(insert(audit_log), [entry(f"t:{n}") for n in range(BATCH_SIZE + 5)])
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(lambda replica: chain.initialize_chain(replica, SECRET, NOW, rolling=False), replicas))
     result = verdict(database)
@@ -214,8 +210,8 @@ def test_unchained_entries_are_accepted_for_a_day_after_a_rolling_upgrade(
         chain.initialize_chain(database, SECRET, NOW, rolling=rolling)
         chain.install_audit_hooks(database, SECRET)
         write_entry(database, at=NOW + timedelta(hours=later_hours))
-        entry = unchained("old replica", NOW + timedelta(hours=unchained_hours))
-        execute(database, insert(audit_log).values(entry))
+        old = entry("old replica", NOW + timedelta(hours=unchained_hours))
+        execute(database, insert(audit_log).values(old))
         write_entry(database, at=NOW + timedelta(hours=later_hours))
         result = verdict(database)
         assert (result.entries, result.unchained) == (2, not bad)
@@ -245,8 +241,7 @@ def older(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) -> I
         with database.write() as connection:
             connection.execute(insert(audit_head).values(id=1, **head, seal=head_mac(KEY, head)))
             for number in range(5):
-                entry = dict.fromkeys(ENTRY_FIELDS, "x") | {"at": NOW, "details": {"n": number}, "target": str(number)}
-                append_as_before(connection, entry)
+                append_as_before(connection, entry(str(number), NOW))
         yield database
 
 

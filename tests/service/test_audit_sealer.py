@@ -19,6 +19,7 @@ from service.db.dialect import Busy
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log
 from tests.service.audited import KEY, NOW, SECRET, append_as_before, audited, record, seal, verdict, write_entry
+from tests.service.factories import entry
 from tests.service.queries import execute, fetch, fetch_scalars
 from tests.waiting import until
 
@@ -47,10 +48,6 @@ def other(url: str, database: Database) -> Iterator[Database]:
 def write_three(database: Database) -> None:
     for number in range(3):
         write_entry(database, str(number))
-
-
-def entry(target: str) -> dict[str, Any]:
-    return dict.fromkeys(ENTRY_FIELDS, "x") | {"at": NOW, "details": {"n": 1.0}, "target": target}
 
 
 def counts(database: Database) -> tuple[int, int, Any]:
@@ -293,15 +290,6 @@ def test_an_idle_sealer_writes_nothing_and_asks_once_a_poll(database: Database) 
     assert 10 <= len(executed) <= 12
     assert {statement.split(" ")[0] for statement in executed} == {"SELECT"}
     assert not [statement for statement in executed if "lock" in statement.lower()]
-    one = sealing(database)
-    with running(one):
-        until(lambda: not one._wake.is_set())
-        assert chain.can_append(database, SECRET)
-        with pytest.raises(ZeroDivisionError), database.write() as connection:  # noqa: PT012 - it fails at its end
-            record(connection)
-            raise ZeroDivisionError
-        assert not one._wake.is_set(), "a rolled-back change and readiness do not wake it"
-    assert counts(database)[0] == 0
 
 
 def test_a_log_that_is_locked_or_broken_is_not_writable(database: Database, other: Database) -> None:

@@ -11,7 +11,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from service.operator.backup_archive import InvalidBackup
 from service.operator.restore import READY, STAGED, finish_interrupted_restore, restore_backup
 from service.settings import Settings, from_arguments
 from tests.people import AURORA, OWNER, STAGING
+from tests.service import factories
 from tests.service.queries import execute, fetch_scalars
 from tests.service.running import Running
 from tests.waiting import until
@@ -330,10 +330,9 @@ def test_a_backup_needs_a_platform_and_replaces_no_file(stopped: Stopped, tmp_pa
 
 def change(settings: Settings) -> None:
     """Rename all tenants, and add an entry without a hash."""
-    entry = dict.fromkeys(("request_id", "actor_kind", "actor_id", "operation", "outcome"), "platform")
-    entry |= {"at": datetime(2026, 1, 1, tzinfo=UTC), "target": "since", "details": {}}
+    entry = insert(audit_log).values(factories.entry("since"))
     with closing(Database(settings.database_url)) as database:
-        execute(database, update(tenants).values(display_name="changed since"), insert(audit_log).values(entry))
+        execute(database, update(tenants).values(display_name="changed since"), entry)
 
 
 def is_changed(settings: Settings) -> bool:

@@ -269,9 +269,8 @@ async def test_an_operation_that_ends_between_two_polls_is_signalled(
 
 
 def entry(tenant_id: str | None, operation: str, outcome: str = "done", **members: Any) -> dict[str, Any]:
-    caller = {"request_id": "r", "actor_kind": "session", "actor_id": "u"}
-    change = {"tenant_id": tenant_id, "operation": operation, "target": "policy:p", "outcome": outcome, "details": {}}
-    return {"at": NOW} | caller | change | members
+    change = {"tenant_id": tenant_id, "operation": operation, "outcome": outcome}
+    return factories.entry("policy:p", NOW, **change | members)
 
 
 def add(database: Database, *rows: dict[str, Any]) -> None:
