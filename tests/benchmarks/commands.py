@@ -18,7 +18,6 @@ def frost_command() -> str:
 
 @contextmanager
 def started(**variables: str) -> Iterator[Home]:
-    """Provide a home with a running platform."""
     home = Home(**variables)
     try:
         home.start()

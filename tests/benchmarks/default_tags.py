@@ -136,7 +136,6 @@ def status(platform: Running, operation: str) -> str:
 
 
 def place(platform: Running, tenant_id: str) -> str:
-    """A resource of a tenant to be changed."""
     path = f"/api/v1/tenants/{tenant_id}/resources/instance"
     one = platform.get(f"{path}?limit=1", as_=OWNER).json()["resources"][0]
     return f"{path}/{one['id']}"

@@ -53,7 +53,6 @@ def run() -> Iterator[Line]:
 
 
 def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
-    """All figures of one platform."""
     assert platform.process
     pid = platform.process.pid
     flooding, quiet = (Key(platform, "compute:read", rateLimit=60_000) for _ in range(2))

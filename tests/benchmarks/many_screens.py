@@ -66,7 +66,6 @@ def close(programs: Sequence[Program]) -> None:
 
 
 def used_cpu(pids: Sequence[int]) -> float:
-    """Seconds of a core that processes have used."""
     return sum(map(cpu_seconds, pids))
 
 

@@ -94,7 +94,6 @@ def questions(chance: random.Random, count: int) -> list[AccessRequest]:
 
 
 def microseconds(action: Callable[[AccessRequest], object], asked: Sequence[AccessRequest]) -> list[float]:
-    """How long each question takes."""
     clock, taken = time.perf_counter_ns, []
     for question in asked:
         start = clock()
@@ -108,7 +107,6 @@ def percentile(taken: Sequence[float], share: float) -> float:
 
 
 def decisions(chance: random.Random, number: int) -> Iterator[Line]:
-    """Warm decisions, first uses and Cedar's, of one set of rules."""
     rules = document(chance, number)
     engine = compile_document(rules)
     asked = questions(chance, 400)

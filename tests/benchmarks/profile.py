@@ -101,7 +101,6 @@ def group_of(stack: str) -> str:
 
 
 def print_table(name: str, columns: dict[str, Counter[str]]) -> None:
-    """Print shares of the samples in percent."""
     print(f"\n| {name}: processor time in % | {' | '.join(columns)} |")
     print(f"| --- |{' ---: |' * len(columns)}")
     totals = {what: counts.total() for what, counts in columns.items()}
@@ -111,7 +110,6 @@ def print_table(name: str, columns: dict[str, Counter[str]]) -> None:
 
 
 def print_functions(what: str, stacks: Counter[str]) -> None:
-    """Print the functions with the most time of their own."""
     own: Counter[str] = Counter()
     for stack, count in stacks.items():
         own[re.sub(r"\(.*/([\w.]+/\w+\.py):\d+\)$", r"(\1)", stack.rpartition(";")[2])] += count

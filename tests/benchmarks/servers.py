@@ -42,8 +42,6 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error", loop="uvloop", http="
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its port and processes."""
-
     port: int
     pid: int
     postgres: int | None = None

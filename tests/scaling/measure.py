@@ -39,7 +39,6 @@ class Measurement:
         self.platform = Platform(Store(POSTGRESQL, self.url, cluster.server.pid))
 
     def of(self, requests: Iterator[bytes]) -> Cost:
-        """Return the cost of one of some requests."""
         number = 0
 
         def counted() -> Iterator[bytes]:

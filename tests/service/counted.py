@@ -46,7 +46,6 @@ class Counted(Inside):
         self.key = {"X-API-Key": world_key(folder, KEY)}
 
     def count(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> int:
-        """Return the number of statements of a request that succeeds."""
         self.forget()
         answer = self.ask(method, path, headers, body)
         assert answer.status_code == 200, answer.text

@@ -47,8 +47,6 @@ TIMES_OF_USE = {"last_used_at", "last_seen_at"}
 
 @dataclass
 class Barrier:
-    """Stops one request where its transaction would begin."""
-
     reached: threading.Event = field(default_factory=threading.Event)
     open: threading.Event = field(default_factory=threading.Event)
 
@@ -174,7 +172,6 @@ class InThisProcess(Running):
         return stored
 
     def refusals(self) -> int:
-        """How many refused changes are in the audit log."""
         refused = select(tables.audit_log.c.id).where(tables.audit_log.c.outcome == "refused")
         return len(fetch(self.platform.database, refused))
 

@@ -54,8 +54,6 @@ class Inside:
         self.platform.database.loop_reads.run = self._run_noting  # type: ignore[method-assign]
 
     async def _run_noting(self, function: Callable[[], Any]) -> Any:
-        """Run a function on the event loop, and note its statements."""
-
         def noting() -> Any:
             reader = READER.get()
             assert reader is not None

@@ -29,7 +29,6 @@ class Live(Running):
         return answer.json()
 
     def owner(self) -> str:
-        """An access token of a new session of the demo world's first person."""
         return self.sign_in(OWNER)
 
     def create_tenant(self, token: str, name: str) -> dict[str, Any]:

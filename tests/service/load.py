@@ -43,8 +43,6 @@ PARTS = {isolation_projects: 1, tenant_roles: len(roles()), tenant_quotas: len(d
 
 @dataclass
 class Target:
-    """The address, credentials and objects of a client."""
-
     token: str
     seed: int
     tenant: str
@@ -132,7 +130,6 @@ class Load:
             journal.error = f"{work.__name__}: {type(error).__name__}: {error}"
 
     def stop(self) -> None:
-        """End all clients after their present work."""
         self.stopped.set()
         for end in self.ends:
             end.result(PATIENCE_SECONDS)

@@ -32,8 +32,6 @@ BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Planned:
-    """A tenant that is to be provisioned."""
-
     database: Database
     tenant_id: str
     organization_id: str
@@ -60,7 +58,6 @@ class Planned:
         return list(map(tuple, fetch(self.database, entries.where(audit_log.c.tenant_id == self.tenant_id))))
 
     def is_whole(self) -> None:
-        """Everything is there, once."""
         assert self.row()["status"] == "completed"
         assert self.row()["progress"] == 100
         assert [step["status"] for step in self.row()["steps"]] == ["completed"] * 4

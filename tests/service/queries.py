@@ -14,7 +14,6 @@ def user_id(email: str) -> ScalarSelect[str]:
 
 
 def fetch(database: Database, query: Executable) -> list[Any]:
-    """Return the rows of a query."""
     with database.read() as connection:
         return list(connection.execute(query))
 
@@ -25,13 +24,11 @@ def fetch_scalars(database: Database, query: Executable) -> list[Any]:
 
 
 def fetch_row(database: Database, query: Executable) -> dict[str, Any]:
-    """Return the only row of a query."""
     [row] = fetch(database, query)
     return dict(row._mapping)
 
 
 def execute(database: Database, *statements: Executable) -> None:
-    """Execute statements in one transaction."""
     with database.write() as connection:
         for statement in statements:
             connection.execute(statement)

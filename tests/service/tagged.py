@@ -70,7 +70,6 @@ class Tagged:
     # What is there
 
     def resource(self, kind: str = "instance", **members: Any) -> str:
-        """A resource with these members, such as tags, state and relations."""
         return self.many(1, kind, **members)[0]
 
     def many(self, number: int, kind: str = "instance", **members: Any) -> list[str]:
@@ -118,7 +117,6 @@ class Tagged:
         return self.operation(run_id)
 
     def applied(self, tags: Mapping[str, str] = DEFAULTS) -> dict[str, Any]:
-        """The result of a run over everything."""
         row = self.carried(self.planned(tags))
         assert row["status"] == "completed", row
         result: dict[str, Any] = row["result"]

@@ -27,7 +27,6 @@ def ask(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query
 
 
 def read(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query: str) -> list[dict[str, Any]]:
-    """Return the first page."""
     answer = ask(platform, path, person, limit="200", **query)
     assert answer.status == 200, answer
     return list(answer.json()["entries"])

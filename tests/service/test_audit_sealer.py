@@ -40,7 +40,6 @@ def database(url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def other(url: str, database: Database) -> Iterator[Database]:
-    """The same, as another process opens it."""
     with closing(audited(url)) as opened:
         yield opened
 

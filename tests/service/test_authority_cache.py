@@ -36,7 +36,6 @@ def platform(counted: Counted) -> Counted:
 
 @pytest.fixture
 def other(platform: Counted) -> Iterator[Database]:
-    """The same database, opened by another process."""
     with closing(Database(platform.platform.settings.database_url)) as opened:
         yield opened
 

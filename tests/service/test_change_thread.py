@@ -36,7 +36,6 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
 
 @pytest.fixture
 def statements(database: Database) -> list[str]:
-    """The statements that begin and end transactions."""
     recorded: list[str] = []
 
     def record(statement: str) -> None:

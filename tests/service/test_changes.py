@@ -31,7 +31,6 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InTh
 
 @pytest.fixture(scope="module")
 def ids(platform: InThisProcess) -> dict[str, str]:
-    """The ids in the paths of the requests."""
     iam, key = Iam(platform), Key(platform, "compute:read")
     group_id = iam.group("held")
     policy_id, binding_id = iam.policy("held", allow("compute:instances:read")), iam.binding("held")

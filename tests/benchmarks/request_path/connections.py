@@ -33,7 +33,6 @@ def run() -> Iterator[Line]:
 
 
 def take_on(load: Load, platform: Platform, cores: frozenset[int]) -> Sample:
-    """Put a load on a platform that may use these cores."""
     server = platform.server
     pin(server.pid, cores)
     return take(load, server)

@@ -117,8 +117,6 @@ def are_decisions(count: int, expected: Sequence[bool] | None) -> Callable[[Any]
 
 
 def cerbos_policies() -> dict[str, Any]:
-    """The policies of `RULES` in Cerbos' language."""
-
     def rule(actions: Sequence[str], role: str, condition: str = "", effect: str = "EFFECT_ALLOW") -> dict[str, Any]:
         match = {"condition": {"match": {"expr": condition}}} if condition else {}
         return {"actions": list(actions), "effect": effect, "roles": [role]} | match
@@ -135,8 +133,6 @@ def cerbos_policies() -> dict[str, Any]:
 
 
 def cerbos_load(asked: Sequence[Sequence[Question]]) -> Load:
-    """Ask Cerbos."""
-
     def exchange(number: int, questions: Sequence[Question]) -> Exchange:
         role = questions[0].role
         body = {
