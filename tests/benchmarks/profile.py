@@ -23,7 +23,6 @@ from tests.benchmarks.settings import settings
 from tests.benchmarks.wrk import Load
 
 SAMPLES_PER_SECOND = 200
-TOP = 10
 # The first that matches `function (file` counts.
 GROUPS = {
     "database driver": r"/psycopg|^do_(execute|executemany|commit|rollback|begin|ping) |^_begin \(.*/service/db/",
@@ -58,15 +57,12 @@ def run() -> Iterator[Line]:
             "a decision": decision_load(platform, 1),
             "50 decisions": decision_load(platform, 50),
         }
-        stacks = {what: sampled(load, platform, commands / "py-spy") for what, load in loads.items()}
-        print_table(name, {what: groups_of(found) for what, found in stacks.items()})
-        for what, found in stacks.items():
-            print_functions(f"{what} ({name})", found)
+        print_table(name, {what: sampled(load, platform, commands / "py-spy") for what, load in loads.items()})
     yield from ()
 
 
 def sampled(load: Load, platform: Platform, program: Path) -> Counter[str]:
-    """Return the stacks of a platform under load with their numbers of samples, root first."""
+    """Return the numbers of samples of a platform under load, by group."""
     server = platform.server
     warm_up(load, server)
     seconds = max(1, round(settings.seconds))
@@ -81,15 +77,8 @@ def sampled(load: Load, platform: Platform, program: Path) -> Counter[str]:
     counts: Counter[str] = Counter()
     for line in lines:
         stack, _, count = line.rpartition(" ")
-        counts[stack] += int(count)
+        counts[group_of(stack)] += int(count)
     return counts
-
-
-def groups_of(stacks: Counter[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for stack, count in stacks.items():
-        found[group_of(stack)] += count
-    return found
 
 
 def group_of(stack: str) -> str:
@@ -107,12 +96,3 @@ def print_table(name: str, columns: dict[str, Counter[str]]) -> None:
     for group in sorted({*GROUPS, "other"}, key=lambda group: -sum(c[group] / totals[w] for w, c in columns.items())):
         shares = [counts[group] / totals[what] * 100 for what, counts in columns.items()]
         print(f"| {group} | {' | '.join(f'{share:.0f}' for share in shares)} |")
-
-
-def print_functions(what: str, stacks: Counter[str]) -> None:
-    own: Counter[str] = Counter()
-    for stack, count in stacks.items():
-        own[re.sub(r"\(.*/([\w.]+/\w+\.py):\d+\)$", r"(\1)", stack.rpartition(";")[2])] += count
-    total = stacks.total()
-    text = ", ".join(f"{function} {count / total:.0%}" for function, count in own.most_common(TOP))
-    print(f"{what}: {text}")

@@ -31,7 +31,7 @@ from service.db.engine import Database
 from service.http_server import sockets
 from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
-from tests.api import Answer
+from tests.api import Answer, UnixConnection
 from tests.service.access import code
 from tests.service.queries import fetch
 from tests.service.running import Running, read_until_closed
@@ -115,13 +115,12 @@ class InThisProcess(Running):
         return self._write()
 
     def send(self, method: str, path: str, headers: dict[str, str], content: bytes) -> socket.socket:
+        connection = UnixConnection(self.socket, SECONDS)
+        connection.connect()
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(SECONDS)
-        connection.connect(str(self.socket))
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + content)
-        return connection
+        connection.sock.sendall("\r\n".join([*lines, "", ""]).encode() + content)
+        return connection.sock
 
     def hold_body(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> Held:
         """Send a request without the second half of its body. A route that takes none gets an empty object."""

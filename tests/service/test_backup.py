@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -180,42 +181,30 @@ Forge = Callable[[list[Part]], list[Part]]
 """Make the parts of another archive from those of a good backup."""
 
 
-def change_manifest(**changes: Any) -> Forge:
-    return lambda parts: sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts))
+def change_manifest(parts: list[Part], **changes: Any) -> list[Part]:
+    return sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts))
 
 
-def rename_keys(name: str) -> Forge:
-
-    def forge(parts: list[Part]) -> list[Part]:
-        for member, _ in parts:
-            member.name = name if member.name == "world-keys.json" else member.name
-        manifest = parts[0][1].replace(b'"world-keys.json"', json.dumps(name).encode())
-        return sealed(manifest, parts, secret_in(parts))
-
-    return forge
+def rename_keys(name: str, parts: list[Part]) -> list[Part]:
+    for member, _ in parts:
+        member.name = name if member.name == "world-keys.json" else member.name
+    return sealed(parts[0][1].replace(b'"world-keys.json"', json.dumps(name).encode()), parts, secret_in(parts))
 
 
-def link_secret(kind: bytes) -> Forge:
-    """Return a forgery whose secret is a link, as another program would follow it."""
-
-    def forge(parts: list[Part]) -> list[Part]:
-        for member, _ in parts:
-            if member.name == "secret.key":
-                member.type, member.linkname = kind, "/etc/passwd"
-        return parts
-
-    return forge
+def link_secret(kind: bytes, parts: list[Part]) -> list[Part]:
+    """Make the secret a link, as another program would follow it."""
+    for member, _ in parts:
+        if member.name == "secret.key":
+            member.type, member.linkname = kind, "/etc/passwd"
+    return parts
 
 
-def flip_bit(name: str) -> Forge:
-    def forge(parts: list[Part]) -> list[Part]:
-        return [(one, bytes([data[0] ^ 1, *data[1:]]) if one.name == name else data) for one, data in parts]
-
-    return forge
+def flip_bit(name: str, parts: list[Part]) -> list[Part]:
+    return [(one, bytes([data[0] ^ 1, *data[1:]]) if one.name == name else data) for one, data in parts]
 
 
-def change_end(*parts: Part, of: int = 1) -> Forge:
-    return lambda good: [*good[:-of], *parts]
+def change_end(*end: Part, of: int = 1) -> Forge:
+    return lambda parts: [*parts[:-of], *end]
 
 
 UNFIT: dict[str, tuple[Forge, str]] = {
@@ -227,23 +216,23 @@ UNFIT: dict[str, tuple[Forge, str]] = {
     ),
     "an empty seal": (change_end((tarfile.TarInfo(backup_archive.SEAL), b"")), "its seal does not match the secret in"),
     "without a seal": (change_end(), "it has no seal.*--trust"),
-    "a bit of the database": (flip_bit("platform.db"), "damaged"),
-    "a bit of the secret": (flip_bit("secret.key"), "damaged"),
-    "a bit of the manifest": (flip_bit("manifest.json"), "not a frost backup|damaged"),
-    "a symbolic link": (link_secret(tarfile.SYMTYPE), "another file in place"),
-    "a hard link": (link_secret(tarfile.LNKTYPE), "another file in place"),
-    "a device": (link_secret(tarfile.CHRTYPE), "another file in place"),
-    "a way up": (rename_keys("../../evil"), "unexpected file"),
-    "a way elsewhere": (rename_keys("/tmp/evil"), "unexpected file"),
-    "another file": (rename_keys("platform.lock"), "unexpected file"),
-    "huge": (change_manifest(files={"secret.key": {"bytes": 2**60, "sha256": "0"}}), "not enough space"),
-    "newer format": (change_manifest(format=99), "newer frost"),
-    "newer schema": (change_manifest(revision="0999", version="9.9"), "newer frost"),
-    "another schema than it says": (change_manifest(revision="0001"), "its database is corrupt"),
-    "of PostgreSQL": (change_manifest(database="postgresql"), "has a postgresql database"),
-    "no secret": (change_manifest(files={}), "not a frost backup"),
-    "a file without its digest": (change_manifest(files={"secret.key": {"bytes": 32}}), "not a frost backup"),
-    "without an instant": (change_manifest(createdAt=None), "not a frost backup"),
+    "a bit of the database": (partial(flip_bit, "platform.db"), "damaged"),
+    "a bit of the secret": (partial(flip_bit, "secret.key"), "damaged"),
+    "a bit of the manifest": (partial(flip_bit, "manifest.json"), "not a frost backup|damaged"),
+    "a symbolic link": (partial(link_secret, tarfile.SYMTYPE), "another file in place"),
+    "a hard link": (partial(link_secret, tarfile.LNKTYPE), "another file in place"),
+    "a device": (partial(link_secret, tarfile.CHRTYPE), "another file in place"),
+    "a way up": (partial(rename_keys, "../../evil"), "unexpected file"),
+    "a way elsewhere": (partial(rename_keys, "/tmp/evil"), "unexpected file"),
+    "another file": (partial(rename_keys, "platform.lock"), "unexpected file"),
+    "huge": (partial(change_manifest, files={"secret.key": {"bytes": 2**60, "sha256": "0"}}), "not enough space"),
+    "newer format": (partial(change_manifest, format=99), "newer frost"),
+    "newer schema": (partial(change_manifest, revision="0999", version="9.9"), "newer frost"),
+    "another schema than it says": (partial(change_manifest, revision="0001"), "its database is corrupt"),
+    "of PostgreSQL": (partial(change_manifest, database="postgresql"), "has a postgresql database"),
+    "no secret": (partial(change_manifest, files={}), "not a frost backup"),
+    "a file without its digest": (partial(change_manifest, files={"secret.key": {"bytes": 32}}), "not a frost backup"),
+    "without an instant": (partial(change_manifest, createdAt=None), "not a frost backup"),
 }
 NO_ARCHIVE: dict[str, Callable[[Path, bytes], object]] = {
     "not a frost backup": lambda path, good: path.write_bytes(b"a" * 2000),
