@@ -21,7 +21,7 @@ from itertools import cycle
 from pathlib import Path
 
 from tests.api import UnixConnection, exchange
-from tests.benchmarks.load import request
+from tests.benchmarks.load import answer_of, request
 from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.servers import databases, free_port
@@ -156,11 +156,9 @@ async def flood(port: int, content: bytes, seconds: float, connections: int, sou
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 while time.monotonic() < end:
                     writer.write(content)
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-                    await reader.readexactly(length)
-                    counts[head[9:12].decode()] += 1
-                    if b"connection: close" in head.lower():
+                    status, closes = await answer_of(reader)
+                    counts[status] += 1
+                    if closes:
                         break
             writer.close()
             await asyncio.sleep(PAUSE)

@@ -18,6 +18,7 @@ from service.db.engine import Database
 from service.db.loop_reads import READER
 from service.settings import from_arguments
 from tests.service import demo_world, factories
+from tests.service.queries import listening
 
 READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
 
@@ -33,9 +34,8 @@ def every_connection(database: Database, statement: dict[str, str]) -> Iterator[
         if database.kind == "postgresql":
             driver_connection.commit()
 
-    event.listen(database.engine, "checkout", say)
-    yield
-    event.remove(database.engine, "checkout", say)
+    with listening(database, say, "checkout"):
+        yield
 
 
 class Inside:

@@ -1,11 +1,23 @@
 """Statements that tests run on a database beside the platform, each in a transaction of its own."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Executable, ScalarSelect, select
+from sqlalchemy import Executable, ScalarSelect, event, select
 
 from service.db.engine import Database
 from service.db.tables import users
+
+
+@contextmanager
+def listening(database: Database, notice: Callable[..., object], name: str = "before_cursor_execute") -> Iterator[None]:
+    """Call a function at each event of the database's engine while the context is open."""
+    event.listen(database.engine, name, notice)
+    try:
+        yield
+    finally:
+        event.remove(database.engine, name, notice)
 
 
 def user_id(email: str) -> ScalarSelect[str]:

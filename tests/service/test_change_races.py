@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Executable, Update, delete, event, insert, select, text, update
+from sqlalchemy import Executable, Update, delete, insert, select, text, update
 
 from service.account import routes as account_routes
 from service.authn import sessions as stored_sessions
@@ -20,7 +20,7 @@ from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import DemoUrl
 from tests.service.held import SECONDS, SIGNED_OUT, InThisProcess, bearer
-from tests.service.queries import execute, fetch, fetch_scalars, user_id
+from tests.service.queries import execute, fetch, fetch_scalars, listening, user_id
 from tests.service.running import Running
 from tests.waiting import until
 
@@ -145,12 +145,11 @@ def stopped(database: Database, statement: str) -> Iterator[tuple[threading.Even
             arrived.set()
             assert released.wait(SECONDS)
 
-    event.listen(database.engine, "before_cursor_execute", stop)
-    try:
-        yield arrived, released
-    finally:
-        released.set()
-        event.remove(database.engine, "before_cursor_execute", stop)
+    with listening(database, stop):
+        try:
+            yield arrived, released
+        finally:
+            released.set()
 
 
 def test_a_change_waits_for_a_revocation_that_commits(
@@ -245,13 +244,8 @@ def test_of_two_owners_who_leave_at_the_same_time_one_stays(platform: InThisProc
 
     for person in (OWNER, ADMIN):
         platform.token(person)
-    engine = platform.platform.database.engine
-    event.listen(engine, "before_cursor_execute", pause)
-    try:
-        with ThreadPoolExecutor(2) as threads:
-            answers = list(threads.map(lambda who: platform.ask("DELETE", "/api/v1/me", as_=who), (OWNER, ADMIN)))
-    finally:
-        event.remove(engine, "before_cursor_execute", pause)
+    with listening(platform.platform.database, pause), ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(lambda who: platform.ask("DELETE", "/api/v1/me", as_=who), (OWNER, ADMIN)))
     assert sorted(answer.status for answer in answers) == [200, 409]
     owners = (memberships.c.organization_id == AURORA) & (memberships.c.role == "owner") & users.c.deleted_at.is_(None)
     assert len(fetch(database, select(users.c.id).join(memberships).where(owners))) == 1
