@@ -94,12 +94,18 @@ class Inside:
         return self.ask("GET", path, headers)
 
     def ask(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> httpx.Response:
-        async def ask() -> httpx.Response:
+        return self._send(method, path, headers=headers, json=body)
+
+    def form(self, path: str, **fields: str) -> Any:
+        return self._send("POST", path, data=fields).json()
+
+    def _send(self, *arguments: Any, **options: Any) -> httpx.Response:
+        async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, client=("uid:0", 1))
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-                return await client.request(method, path, headers=headers, json=body)
+                return await client.request(*arguments, **options)
 
-        return asyncio.run(ask())
+        return asyncio.run(send())
 
     def stored_key(self, tenant: str = "t", **members: Any) -> str:
         """The secret of a key put straight into an empty world, with its person and its tenant."""
