@@ -159,10 +159,6 @@ class Running(Api):
             self.tokens[email] = self.sign_in(email)
         return self.tokens[email]
 
-    def renew_sessions(self) -> None:
-        """Use new sessions: what was refused in the earlier ones is no repetition in these."""
-        self.tokens.clear()
-
     def sign_in(self, email: str) -> str:
         return str(self.start_session(email)["access_token"])
 

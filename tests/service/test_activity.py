@@ -116,7 +116,7 @@ def test_an_entry_is_shown_in_its_tenant_and_a_refused_member_in_the_organizatio
 
 def test_filters_choose_the_entries_they_name(platform: Running) -> None:
     # In the same session a repeated refusal is only counted.
-    platform.renew_sessions()
+    platform.tokens.clear()
     # The admin created the key and is the actor of its changes.
     by_admin, refused = rename(platform, "Shop of the admin", as_=ADMIN), rename(platform, "x", as_=MEMBER)
     by_key = rename(platform, "Shop of a key", key="terraform")
@@ -158,7 +158,7 @@ def test_an_invalid_filter_is_refused_by_name(platform: Running) -> None:
 
 def test_a_cursor_is_good_only_for_the_list_it_was_given_in(platform: Running) -> None:
     for _ in range(2):
-        platform.renew_sessions()
+        platform.tokens.clear()
         rename(platform, "x", as_=MEMBER)
     cursor = ask(platform, limit="1", outcome="refused").json()["nextCursor"]
     assert cursor
