@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.benchmarks.moto import moto
-from tests.benchmarks.peers import commands_of
+from tests.benchmarks.peers import commands_of, moto
 from tests.benchmarks.ratios import Line, paired, seconds
 from tests.homes import Home
 
@@ -18,9 +17,8 @@ def frost_command() -> str:
 
 
 @contextmanager
-def started() -> Iterator[Home]:
-    """Provide a home with a running platform."""
-    home = Home()
+def started(**variables: str) -> Iterator[Home]:
+    home = Home(**variables)
     try:
         home.start()
         yield home
@@ -38,9 +36,9 @@ def run() -> Iterator[Line]:
         commands = commands_of("moto[server]", "awscli")
         if commands is None:
             return
-        with moto(commands) as (host, port):
+        with moto(commands) as port:
             their_env = {"PATH": os.environ["PATH"], "HOME": env["HOME"], "AWS_DEFAULT_REGION": "us-east-1"}
             their_env |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-            command = [str(commands / "aws"), "iam", "list-groups", "--endpoint-url", f"http://{host}:{port}"]
+            command = [str(commands / "aws"), "iam", "list-groups", "--endpoint-url", f"http://127.0.0.1:{port}"]
             _, theirs, ratio = paired(lambda: seconds(read, env), lambda: seconds(command, their_env), runs=7)
             yield Line("the same", ratio, 0.15, f"aws iam list-groups on moto ({theirs * 1000:.0f} ms)")

@@ -1,14 +1,14 @@
 """Default tags for 100,000 resources beside one UPDATE, and the changes of others during it."""
 
 import asyncio
-import http.client
 import json
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -23,11 +23,12 @@ from service.db.engine import Database
 from service.db.tables import Document, resources
 from service.default_tags.apply_job import ApplyJob
 from tests.api import UnixConnection
-from tests.benchmarks.ratios import Line, milliseconds
+from tests.benchmarks.ratios import Line, milliseconds, paired
 from tests.people import OWNER
 from tests.service.audited import audited
 from tests.service.postgres import Cluster
-from tests.service.running import Executed, Running
+from tests.service.queries import execute
+from tests.service.running import Executed, Running, ask_on
 from tests.service.tagged import DEFAULTS, NOW, REST, Tagged
 
 RESOURCES = 100_000
@@ -65,15 +66,13 @@ def run() -> Iterator[Line]:
 
 def applying(name: str, base: str, copy: Callable[[], str]) -> Line:
     """A whole run against one UPDATE, each on a fresh copy of the same database, in turn."""
-    filled = Database(base)
-    migrate.upgrade(filled)
-    tagged = Tagged(filled)
-    fill(tagged)
-    filled.close()
-    pairs = [(timed(copy(), tagged, whole_run), timed(copy(), tagged, one_statement)) for _ in range(RUNS)]
-    ratio = statistics.median(ours / theirs for ours, theirs in pairs)
-    theirs = statistics.median(theirs for _, theirs in pairs)
-    return Line(f"default tags for {RESOURCES:,} resources ({name})", ratio, 6, f"one UPDATE ({theirs:.1f} s)")
+    with closing(Database(base)) as filled:
+        migrate.upgrade(filled)
+        tagged = Tagged(filled)
+        fill(tagged)
+    ours, theirs = (partial(timed, copy, tagged, do) for do in (whole_run, one_statement))
+    _, theirs_seconds, ratio = paired(ours, theirs, RUNS)
+    return Line(f"default tags for {RESOURCES:,} resources ({name})", ratio, 6, f"one UPDATE ({theirs_seconds:.1f} s)")
 
 
 def fill(tagged: Tagged) -> None:
@@ -90,11 +89,10 @@ def fill(tagged: Tagged) -> None:
         statistics_of_tables.analyze(connection)
 
 
-def timed(url: str, tagged: Tagged, do: Callable[[Tagged], None]) -> float:
-    tagged.database = audited(url)
-    taken = milliseconds(lambda: do(tagged)) / 1000
-    tagged.database.close()
-    return taken
+def timed(copy: Callable[[], str], tagged: Tagged, do: Callable[[Tagged], None]) -> float:
+    tagged.database = audited(copy())
+    with closing(tagged.database):
+        return milliseconds(lambda: do(tagged)) / 1000
 
 
 def whole_run(tagged: Tagged) -> None:
@@ -107,9 +105,8 @@ def one_statement(tagged: Tagged) -> None:
     defaults = literal(DEFAULTS, Document)
     postgresql = tagged.database.kind == "postgresql"
     merged = defaults.op("||")(resources.c.tags) if postgresql else func.json_patch(defaults, resources.c.tags)
-    with tagged.database.write() as connection:
-        mine = resources.c.tenant_id == tagged.tenant_id
-        connection.execute(update(resources).where(mine).values(tags=merged, updated_at=NOW))
+    mine = update(resources).where(resources.c.tenant_id == tagged.tenant_id)
+    execute(tagged.database, mine.values(tags=merged, updated_at=NOW))
 
 
 def others(name: str, url: str | None) -> Line:
@@ -139,7 +136,6 @@ def status(platform: Running, operation: str) -> str:
 
 
 def place(platform: Running, tenant_id: str) -> str:
-    """A resource of a tenant to be changed."""
     path = f"/api/v1/tenants/{tenant_id}/resources/instance"
     one = platform.get(f"{path}?limit=1", as_=OWNER).json()["resources"][0]
     return f"{path}/{one['id']}"
@@ -151,15 +147,14 @@ def changes(platform: Running, places: list[str], going: Callable[[float], bool]
     over = False
 
     def change(path: str) -> list[float]:
-        connection: http.client.HTTPConnection = UnixConnection(platform.socket)
+        connection = UnixConnection(platform.socket)
         taken = []
         while not over:
+            content = json.dumps({"name": f"n{len(taken)}"}).encode()
             began = time.perf_counter()
-            connection.request("PATCH", path, json.dumps({"name": f"n{len(taken)}"}), headers)
-            answer = connection.getresponse()
-            assert answer.status == 200, answer.read()
-            answer.read()
+            answer = ask_on(connection, "PATCH", path, headers.items(), content)
             taken.append((time.perf_counter() - began) * 1000)
+            assert answer.status == 200, answer
         return taken
 
     with ThreadPoolExecutor(len(places)) as threads:

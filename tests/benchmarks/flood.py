@@ -12,7 +12,6 @@ import socket
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +20,16 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
-from tests.api import UnixConnection
-from tests.benchmarks.load import request
+from tests.api import UnixConnection, exchange
+from tests.benchmarks.load import answer_of, request
 from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.servers import databases, free_port
 from tests.people import OWNER, WEB_SHOP
+from tests.service.access import allow, trial
 from tests.service.account import Key
 from tests.service.running import Executed, Running
+from tests.waiting import at_once
 
 SECONDS = 12.0
 CONNECTIONS = 900
@@ -41,13 +42,7 @@ FLOODERS = ("127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6")
 PAUSE = 0.2
 JSON = {"Content-Type": "application/json"}
 CHANGE = b'{"displayName": "Web shop"}'
-PREVIEW = json.dumps(
-    {
-        "documentText": '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}',
-        "operation": "compute:instances:read",
-        "target": "*",
-    }
-).encode()
+PREVIEW = json.dumps(trial(allow("*"))).encode()
 
 
 def run() -> Iterator[Line]:
@@ -58,12 +53,12 @@ def run() -> Iterator[Line]:
 
 
 def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
-    """All figures of one platform."""
     assert platform.process
     pid = platform.process.pid
     flooding, quiet = (Key(platform, "compute:read", rateLimit=60_000) for _ in range(2))
     path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=20"
-    alone = percentiles(lambda: asked(port, path, quiet.secret, OTHER), 2.0)
+    probe = partial(ask, port, path, {"X-API-Key": quiet.secret}, OTHER)
+    alone = percentiles(probe, 2.0)
     yield Line(f"another principal, quiet: p99 ({name})", alone[1], 100, f"p50 {alone[0]:.1f} ms", "ms")
     credential = {"X-API-Key": flooding.secret}
     session = {"Authorization": f"Bearer {platform.token(OWNER)}"}
@@ -77,54 +72,41 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
         with flooded(port, content, sources) as counts:
             time.sleep(2)
             probes = {
-                "another principal": lambda: asked(port, path, quiet.secret, OTHER),
-                "/healthz": lambda: asked(port, "/healthz", None, OTHER),
-                "/healthz of the flooding address": partial(asked, port, "/healthz", None, sources[0]),
-                "/readyz": lambda: asked(port, "/readyz", None, OTHER),
-                "/healthz on the unix socket": lambda: asked_locally(platform, "/healthz"),
+                "another principal": probe,
+                "/healthz": partial(ask, port, "/healthz", {}, OTHER),
+                "/healthz of the flooding address": partial(ask, port, "/healthz", {}, sources[0]),
+                "/readyz": partial(ask, port, "/readyz", {}, OTHER),
+                "/healthz on the unix socket": lambda: succeed(UnixConnection(platform.socket), "/healthz", {}),
             }
-            figures = at_once(probes, SECONDS - 4)
+            taken = at_once([partial(percentiles, probe, SECONDS - 4) for probe in probes.values()])
+            figures = dict(zip(probes, taken, strict=True))
             used = resident(pid)
         if not counts["200"]:
             raise RuntimeError(f"none of the {kind} is answered: {dict(counts)}")
-        most = {"another principal": 500.0}
         for what, (p50, p99, failed) in figures.items():
             against = f"p50 {p50:.1f} ms, {failed} failed; flood {dict(counts)}"
-            yield Line(
-                f"{what}, {CONNECTIONS} busy with {kind}: p99 ({name})", p99, most.get(what, 100.0), against, "ms"
-            )
+            most = 500 if what == "another principal" else 100
+            yield Line(f"{what}, {CONNECTIONS} busy with {kind}: p99 ({name})", p99, most, against, "ms")
         yield Line(f"memory, {CONNECTIONS} busy with {kind} ({name})", used, 400, "a fixed limit", "MiB")
     peak, seconds = held_bodies(port, pid)
-    yield Line(
-        f"memory, {BODIES} held bodies of {BODY_BYTES:,} ({name})", peak, 400, f"gone after {seconds:.0f} s", "MiB"
-    )
-    yield Line(
-        f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})", trailers(port, pid), 400, "a fixed limit", "MiB"
-    )
+    what = f"memory, {BODIES} held bodies of {BODY_BYTES:,} ({name})"
+    yield Line(what, peak, 400, f"gone after {seconds:.0f} s", "MiB")
+    what = f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})"
+    yield Line(what, trailers(port, pid), 400, "a fixed limit", "MiB")
 
 
 # Probes
 
 
-def asked(port: int, path: str, key: str | None, source: str) -> None:
-    """One successful request on a new connection from an address."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
-    succeed(connection, path, {"X-API-Key": key} if key else {})
-
-
-def asked_locally(platform: Running, path: str) -> None:
-    succeed(UnixConnection(platform.socket), path, {})
+def ask(port: int, path: str, headers: dict[str, str], source: str) -> None:
+    """Send a request, which succeeds, on a new connection from an address."""
+    succeed(http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0)), path, headers)
 
 
 def succeed(connection: http.client.HTTPConnection, path: str, headers: dict[str, str]) -> None:
-    try:
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        answer.read()
-        if answer.status != 200:
-            raise RuntimeError(f"{path} answers {answer.status}")
-    finally:
-        connection.close()
+    answer = exchange(connection, "GET", path, headers, None)
+    if answer.status != 200:
+        raise RuntimeError(f"{path} answers {answer.status}")
 
 
 def percentiles(probe: Callable[[], None], seconds: float) -> tuple[float, float, int]:
@@ -138,23 +120,6 @@ def percentiles(probe: Callable[[], None], seconds: float) -> tuple[float, float
             failed += 1
         time.sleep(max(0.0, began + 0.05 - time.monotonic()))
     return statistics.median(times), statistics.quantiles(times, n=100, method="inclusive")[98], failed
-
-
-def at_once(probes: dict[str, Callable[[], None]], seconds: float) -> dict[str, tuple[float, float, int]]:
-    figures: dict[str, tuple[float, float, int]] = {}
-
-    def take(name: str) -> None:
-        figures[name] = percentiles(probes[name], seconds)
-
-    threads = [threading.Thread(target=take, args=(name,)) for name in probes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return figures
-
-
-# Floods
 
 
 @contextmanager
@@ -191,11 +156,9 @@ async def flood(port: int, content: bytes, seconds: float, connections: int, sou
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 while time.monotonic() < end:
                     writer.write(content)
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-                    await reader.readexactly(length)
-                    counts[head[9:12].decode()] += 1
-                    if b"connection: close" in head.lower():
+                    status, closes = await answer_of(reader)
+                    counts[status] += 1
+                    if closes:
                         break
             writer.close()
             await asyncio.sleep(PAUSE)

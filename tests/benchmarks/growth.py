@@ -5,7 +5,8 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from uuid import uuid4
 
 from sqlalchemy import Connection, select
@@ -15,19 +16,19 @@ from service.authn import secret_format
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
-from service.seed.insert import Row, first_tag_versions, insert_rows
+from service.seed.insert import first_tag_versions, insert_rows
 from tests.api import Answer
 from tests.benchmarks.ratios import Line, milliseconds
 from tests.benchmarks.servers import databases
 from tests.people import OWNER
-from tests.service.access import allow, document
+from tests.service import factories
+from tests.service.access import allow, document_text, trial
 from tests.service.running import Executed, Running
 
 SIZES = (10, 100, 1_000, 10_000)
 RUNS = 9
 NOW = datetime.now(UTC)
-READ = "compute:instances:read"
-TRIED = json.dumps(document(allow("compute:*")))
+TRIED = document_text(allow("compute:*"))
 # The time of a whole list grows with its rows only, not with other rows.
 WHOLE, PAGED, ONE = 1.1, 0.2, 0.2
 WHOLE_MILLISECONDS, PAGE_MILLISECONDS = 120, 5
@@ -52,7 +53,7 @@ def grown(name: str, url: str | None) -> Iterator[Line]:
             ("simulate beside so many policies", ONE, World.simulate, None),
             ("decision for a key, beside so many keys and policies", ONE, World.decision, None),
         ):
-            asks = [lambda world=world, ask=ask: ask(world) for world in worlds]  # type: ignore[misc]
+            asks = [partial(ask, world) for world in worlds]
             yield from sloped(f"{what} ({name})", most, asks, milliseconds)
 
 
@@ -65,23 +66,18 @@ def sloped(
     answer, which is made outside the time.
     """
     taken: list[list[float]] = [[] for _ in asks]
-    for turn in range(RUNS + 1):
+    for _ in range(RUNS + 1):
         for times, ask in zip(taken, asks, strict=True):
             began = time.perf_counter()
             check = ask()
-            if turn:
-                times.append((time.perf_counter() - began) * 1_000)
+            times.append((time.perf_counter() - began) * 1_000)
             if callable(check):
                 check()
-    medians = [statistics.median(times) for times in taken]
-    told = ", ".join(f"{median:.1f}" for median in medians)
-    yield Line(what, slope([math.log(size) for size in SIZES], [math.log(m) for m in medians]), most, f"{told} ms", "")
+    medians = [statistics.median(times[1:]) for times in taken]
+    slope = statistics.linear_regression(list(map(math.log, SIZES)), list(map(math.log, medians))).slope
+    yield Line(what, slope, most, f"{', '.join(f'{median:.1f}' for median in medians)} ms", "")
     if milliseconds is not None:
         yield Line(f"{what}, of {SIZES[-1]:,}", medians[-1], milliseconds, "a fixed limit", "ms")
-
-
-def slope(along: Sequence[float], values: Sequence[float]) -> float:
-    return statistics.linear_regression(along, values).slope
 
 
 class World:
@@ -101,30 +97,23 @@ class World:
         database.close()
 
     def _fill(self, connection: Connection, owner: str, secret: bytes) -> None:
-        made = {"created_at": NOW, "updated_at": NOW}
-        organization = {"id": self.organization, "name": f"Scale {self.size}", "slug": f"scale-{self.size}"}
-        insert_rows(connection, tables.organizations, [organization | {"created_at": NOW}])
-        member = {"user_id": owner, "organization_id": self.organization, "role": "owner", "limited": False}
-        insert_rows(connection, tables.memberships, [member | {"created_at": NOW}])
-        rows: list[Row] = [
-            made
-            | {"id": str(uuid4()) if number else self.tenant, "organization_id": self.organization}
-            | {"display_name": f"Tenant {number}", "slug": f"tenant-{number}", "status": "active", "default_tags": {}}
-            for number in range(self.size)
-        ]
+        made, in_tenant = {"created_at": NOW, "updated_at": NOW}, {"tenant_id": self.tenant}
+        insert_rows(connection, tables.organizations, [factories.organization(self.organization, NOW)])
+        member = factories.membership(NOW, user_id=owner, organization_id=self.organization)
+        insert_rows(connection, tables.memberships, [member])
+        tenants, policies, groups = ([str(uuid4()) for _ in range(self.size)] for _ in range(3))
+        tenants[0] = self.tenant
+        rows = [factories.tenant(one, NOW, organization_id=self.organization) for one in tenants]
         insert_rows(connection, tables.tenants, rows)
         insert_rows(connection, tables.default_tag_versions, first_tag_versions(rows))
-        secrets = [secret_format.mint() if number else self.key for number in range(self.size)]
-        in_tenant = {"tenant_id": self.tenant}
-        key = {"user_id": owner, "rate_limit": 60_000, "scopes": ["compute:read"], "created_at": NOW, **in_tenant}
-        key["expires_at"] = NOW + timedelta(days=300)
-        keys: Iterator[Row] = (
-            {"id": str(uuid4()), "name": f"key {number}", "key_prefix": secret_format.lookup_prefix(plain)}
-            | {"key_hash": secret_format.digest(secret, plain), **key}
+        secrets = [self.key, *(secret_format.mint() for _ in range(1, self.size))]
+        key = {"user_id": owner, "rate_limit": 60_000, "scopes": ["compute:read"], **in_tenant}
+        keys = (
+            factories.api_key(str(uuid4()), NOW, key_hash=secret_format.digest(secret, plain), **key)
+            | {"name": f"key {number}", "key_prefix": secret_format.lookup_prefix(plain)}
             for number, plain in enumerate(secrets)
         )
         insert_rows(connection, tables.api_keys, keys)
-        policies, groups = ([str(uuid4()) for _ in range(self.size)] for _ in range(2))
         policy = {"document": TRIED, "authored_by": owner, **in_tenant, **made}
         rows_of = (({"id": one, "name": f"policy {number}"} | policy) for number, one in enumerate(policies))
         insert_rows(connection, tables.policies, rows_of)
@@ -173,7 +162,7 @@ class World:
         return self._list(path, "groups", min(self.size, MAX_LIMIT), **members)
 
     def simulate(self) -> None:
-        body = {"documentText": TRIED, "operation": READ, "target": "*", "facts": {}}
+        body = trial(allow("compute:*"))
         self._asked(self.platform.ask("POST", f"/api/v1/tenants/{self.tenant}/iam/simulate", as_=OWNER, body=body))
 
     def decision(self) -> None:
@@ -188,19 +177,14 @@ def switcher() -> Iterator[Line]:
 
     sets = [
         searchable(
-            RememberedTenant(
-                str(uuid4()),
-                f"Checkout {number}",
-                f"checkout-{number}",
-                organization_name=f"Organization {number % 20}",
-            )
-            for number in range(size)
+            RememberedTenant(str(uuid4()), f"Checkout {n}", f"checkout-{n}", organization_name=f"Organization {n % 20}")
+            for n in range(size)
         )
         for size in SIZES
     ]
-    asks = [lambda rows=rows: ranked(rows, "che 7", ()) for rows in sets]  # type: ignore[misc]
+    asks = [partial(ranked, rows, "che 7", ()) for rows in sets]
     yield from sloped("a letter in the switcher", WHOLE, asks)
-    taken = statistics.mean(milliseconds(lambda: ranked(sets[-1], "che 7", ())) for _ in range(RUNS))
+    taken = statistics.mean(milliseconds(asks[-1]) for _ in range(RUNS))
     yield Line(f"a letter in the switcher, {SIZES[-1]:,} tenants", taken, 16, "a frame", "ms")
 
 
@@ -216,5 +200,5 @@ def filtered() -> Line:
     taken = []
     for _ in range(RUNS):
         view.set_filter("")
-        taken.append(milliseconds(lambda: view.set_filter("r")))
+        taken.append(milliseconds(partial(view.set_filter, "r")))
     return Line(f"a letter in a filter, {number:,} operations", statistics.median(taken), 16, "a frame", "ms")

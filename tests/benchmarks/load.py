@@ -1,12 +1,9 @@
 """Sequential requests on many connections, as bytes: the client must cost less than the server."""
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator, Mapping
 from itertools import count
-
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
@@ -34,7 +31,10 @@ def rate(address: tuple[str, int], requests: Iterator[bytes], seconds: float, co
             reader, writer = await asyncio.open_connection(*address)
             while (now := time.perf_counter()) < end:
                 writer.write(next(requests))
-                if await _closes(reader):
+                status, closes = await answer_of(reader)
+                if status[:1] != "2":
+                    raise RuntimeError(f"an answer with the status {status}")
+                if closes:
                     writer.close()
                     reader, writer = await asyncio.open_connection(*address)
                 number = next(done)
@@ -48,13 +48,8 @@ def rate(address: tuple[str, int], requests: Iterator[bytes], seconds: float, co
     return asyncio.run(drive())
 
 
-async def _closes(reader: asyncio.StreamReader) -> bool:
-    """Read an answer; whether the connection ends with it, as each one to moto does."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = _LENGTH.search(head)
-    if length is None:
-        raise RuntimeError(f"an answer without a length: {head[:200]!r}")
-    body = await reader.readexactly(int(length[1]))
-    if head.split(b" ", 2)[1][:1] != b"2":
-        raise RuntimeError(f"{head.splitlines()[0]!r}: {body[:300]!r}")
-    return b"connection: close" in head.lower()
+async def answer_of(reader: asyncio.StreamReader) -> tuple[str, bool]:
+    """Read an answer; return its status, and whether the connection ends with it, as each one to moto does."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+    return head[9:12].decode(), b"connection: close" in head

@@ -4,8 +4,9 @@ import select
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
-from tests.benchmarks.commands import frost_command
+from tests.benchmarks.commands import frost_command, started
 from tests.benchmarks.processors import cpu_seconds, memory, resident
 from tests.benchmarks.ratios import Line, milliseconds
 from tests.homes import Home
@@ -25,10 +26,9 @@ def run() -> Iterator[Line]:
     if available < SCREENS * SCREEN_MIB:
         print(f"skipped: {SCREENS} screens take {SCREENS * SCREEN_MIB:,} MiB, this machine has {available:,.0f}")
         return
-    home = Home()
     programs: list[Program] = []
-    try:
-        home.start()
+    with started() as home, ExitStack() as stack:
+        stack.callback(close, programs)
         platform = int((home.platform_dir / "platform.lock").read_text())
         env = home.environment({"COLORTERM": "truecolor"})
         programs.append(opened(env))
@@ -49,24 +49,23 @@ def run() -> Iterator[Line]:
         )
         yield Line(f"the platform, {SCREENS} screens idle", own, 20, "one core", "%")
         yield Line(f"all {SCREENS} screens together, idle", theirs, 50, "one core", "%")
-        yield Line(
-            f"a request of another client, {SCREENS} screens idle", asked(home) / alone_ms, 1.5, "with one screen open"
-        )
+        ratio = asked(home) / alone_ms
+        yield Line(f"a request of another client, {SCREENS} screens idle", ratio, 1.5, "with one screen open")
         everywhere = statistics.median(renamed(home, programs, turn) for turn in range(RENAMES))
         told = f"one screen alone ({alone * 1000:.0f} ms), {SCREENS} times"
         yield Line(f"a change on the last of {SCREENS} screens", everywhere / alone / SCREENS, 1, told)
         more = (resident(platform) - used) / SCREENS
         yield Line("the platform's memory for each screen", more, 1, "a fixed limit", "MiB")
-    finally:
-        for program in programs:
-            program.write(key_bytes("ctrl+q"))
-        for program in programs:
-            program.close()
-        home.remove()
+
+
+def close(programs: Sequence[Program]) -> None:
+    for program in programs:
+        program.write(key_bytes("ctrl+q"))
+    for program in programs:
+        program.close()
 
 
 def used_cpu(pids: Sequence[int]) -> float:
-    """Seconds of a core that processes have used."""
     return sum(map(cpu_seconds, pids))
 
 

@@ -1,15 +1,15 @@
 """Memory of platform and screens over the requests and keys of an hour, compressed to minutes."""
 
 import itertools
-import json
 import time
 from collections.abc import Iterator
 
+from tests.benchmarks.commands import started
 from tests.benchmarks.many_screens import opened
 from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
-from tests.homes import Home
 from tests.people import OWNER, WEB_SHOP
+from tests.service.access import allow, document_text
 from tests.service.account import Key
 from tests.service.running import Executed, Running
 from tests.terminal import Program, key_bytes
@@ -31,21 +31,17 @@ def run() -> Iterator[Line]:
         assert platform.process
         pid, asked = platform.process.pid, requests(platform)
         used = [after(pid, asked, count) for count in (int(REQUESTS * FIRST), int(REQUESTS * (1 - FIRST)))]
-        yield Line(f"the platform's memory after {REQUESTS:,} requests", used[1] / used[0], FLAT, told(used[0]))
-    home = Home()
-    try:
-        home.start()
+        yield ratio(f"the platform's memory after {REQUESTS:,} requests", *used)
+    with started() as home:
         program = opened(home.environment({"COLORTERM": "truecolor"}))
         keys = itertools.cycle(ROUND)
         used = [pressed(program, keys, count) for count in (int(PRESSES * FIRST), int(PRESSES * (1 - FIRST)))]
         program.close(key_bytes("ctrl+q"))
-        yield Line(f"the screens' memory after {PRESSES:,} keys", used[1] / used[0], FLAT, told(used[0]))
-    finally:
-        home.remove()
+    yield ratio(f"the screens' memory after {PRESSES:,} keys", *used)
 
 
-def told(used: float) -> str:
-    return f"after a fifth of them ({used:.0f} MiB)"
+def ratio(what: str, first: float, last: float) -> Line:
+    return Line(what, last / first, FLAT, f"after a fifth of them ({first:.0f} MiB)")
 
 
 def after(pid: int, asked: Iterator[None], count: int) -> float:
@@ -64,8 +60,7 @@ def requests(platform: Running) -> Iterator[None]:
     reads = ("", "/quotas-report", "/api-keys", "/iam/groups", "/iam/policies", "/default-tags", "/operations")
     for number in itertools.count():
         # A new document, so that the cache of compiled ones is replaced.
-        rule = {"name": f"r{number}", "access": "allow", "operations": ["compute:*"], "targets": ["*"]}
-        text = json.dumps({"schemaVersion": "1", "rules": [rule]})
+        text = document_text(allow("compute:*") | {"name": f"r{number}"})
         answers = [
             platform.get(base + reads[number % len(reads)], as_=OWNER),
             platform.get(f"{base}/resources/instance/{one}", headers={"X-API-Key": key.secret}),

@@ -5,7 +5,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from tests.benchmarks.processors import CORES
+from tests.benchmarks.servers import free_port, running
 
 ENVIRONMENTS = Path(tempfile.gettempdir()) / f"frost-benchmark-peers-{os.getuid()}"
 
@@ -22,6 +27,14 @@ def commands_of(*packages: str) -> Path | None:
             return None
         complete.touch()
     return folder / "bin"
+
+
+@contextmanager
+def moto(commands: Path) -> Iterator[int]:
+    """Run the server of moto, whose IAM people run beside their tests; return its port."""
+    port = free_port()
+    with running([str(commands / "moto_server"), "-H", "127.0.0.1", "-p", str(port)], port, CORES):
+        yield port
 
 
 def file_of_npm(package: str, name: str) -> Path | None:

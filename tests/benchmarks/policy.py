@@ -5,6 +5,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import cedarpy
@@ -19,6 +20,7 @@ from client.policy.model import AccessRequest, Document, RequestContext, Rule, p
 from service.catalogue.operations import operations, roles
 from tests.benchmarks.ratios import Line
 from tests.policy import cedar
+from tests.service.access import allow, deny, document_text
 
 FRAME_MS = 16
 NAMES = tuple(operation.name for operation in operations())
@@ -92,7 +94,6 @@ def questions(chance: random.Random, count: int) -> list[AccessRequest]:
 
 
 def microseconds(action: Callable[[AccessRequest], object], asked: Sequence[AccessRequest]) -> list[float]:
-    """The duration of each request."""
     clock, taken = time.perf_counter_ns, []
     for question in asked:
         start = clock()
@@ -106,7 +107,6 @@ def percentile(taken: Sequence[float], share: float) -> float:
 
 
 def decisions(chance: random.Random, number: int) -> Iterator[Line]:
-    """Decisions of one set of rules: with a warm engine, at the first use, and by Cedar."""
     rules = document(chance, number)
     engine = compile_document(rules)
     asked = questions(chance, 400)
@@ -146,10 +146,8 @@ def decisions(chance: random.Random, number: int) -> Iterator[Line]:
     touched = statistics.median(first)
     yield Line(f"{what}, first use, of Cedar's warm time", touched / peer, 1 / 3, f"cedarpy warm ({peer:.0f} us)")
     yield Line(f"{what}, first use", touched, 10 if number == 100 else 50, "a fixed limit", "us")
-    asked = asked[:1]
-    yield Line(
-        f"{what}, explained", milliseconds(lambda: explain(engine, asked[0])), number / 100, "a fixed limit", "ms"
-    )
+    explained = milliseconds(partial(explain, engine, asked[0]))
+    yield Line(f"{what}, explained", explained, number / 100, "a fixed limit", "ms")
 
 
 def milliseconds(action: Callable[[], object], runs: int = 15) -> float:
@@ -180,12 +178,14 @@ def mapping(chance: random.Random) -> Iterator[Line]:
         usable = json.loads(text)
         for rule in usable["rules"]:
             rule["operations"] = [name for name in rule["operations"] if name in names] or ["*"]
-        written = json.dumps(usable)
+        taken = milliseconds(partial(covered, json.dumps(usable), catalogue, masks, targets, facts))
+        yield Line(f"coverage from text, 20 rules x {total:,} x 10", taken, most, "a fixed limit", "ms")
 
-        def whole(catalogue: Catalogue = catalogue, masks: CatalogueMasks = masks, written: str = written) -> object:
-            return compute_coverage(masks, granted_rules(parse_document(written, catalogue).document), targets, facts)
 
-        yield Line(f"coverage from text, 20 rules x {total:,} x 10", milliseconds(whole), most, "a fixed limit", "ms")
+def covered(
+    text: str, catalogue: Catalogue, masks: CatalogueMasks, targets: Sequence[Any], facts: RequestContext
+) -> object:
+    return compute_coverage(masks, granted_rules(parse_document(text, catalogue).document), targets, facts)
 
 
 def checking(chance: random.Random) -> Iterator[Line]:
@@ -194,30 +194,21 @@ def checking(chance: random.Random) -> Iterator[Line]:
         draft, author = document(chance, drafted), document(chance, held)
         # In pieces, so that all of it must be examined.
         whole = Document((*(rule for rule in author.rules if not rule.denies), *draft.rules))
-        for said, granted in (("within", granted_rules(whole)), ("beyond", granted_rules(author))):
-
-            def answer(draft: Document = draft, granted: list[GrantedRule] = granted) -> object:
-                return check(draft, granted, tenant=TENANT, catalogue=NAMES)
-
-            taken = milliseconds(answer, 7)
+        for what, granted in (("within", granted_rules(whole)), ("beyond", granted_rules(author))):
+            taken = milliseconds(partial(checked, draft, granted), 7)
             frames = f"a fixed limit ({taken / FRAME_MS:.1f} of a frame)"
-            yield Line(f"author check {drafted} against {held}, {said}", taken, most, frames, "ms")
+            yield Line(f"author check {drafted} against {held}, {what}", taken, most, frames, "ms")
+
+
+def checked(draft: Document, granted: list[GrantedRule]) -> object:
+    return check(draft, granted, tenant=TENANT, catalogue=NAMES)
 
 
 def entangling(chance: random.Random) -> Iterator[Line]:
     """Documents in which each rule doubles the number of request classes of a comparison."""
-    words = [f"confidential-{number:02}-project" for number in range(30)]
-    denies = [
-        {
-            "access": "deny",
-            "operations": ["*"],
-            "targets": ["*"],
-            "constraints": {"like": {"frn:resourceTag/env": f"*{word}*"}},
-        }
-        for word in words
-    ]
-    written = [{"access": "allow", "operations": ["compute:*"], "targets": ["*"]}, *denies]
-    draft = parse_document(json.dumps({"schemaVersion": "1", "rules": written}), CATALOGUE).document
+    words = [f"*confidential-{number:02}-project*" for number in range(30)]
+    denies = [deny("*", like={"frn:resourceTag/env": word}) for word in words]
+    draft = parse_document(document_text(allow("compute:*"), *denies), CATALOGUE).document
     viewer = granted_rules(parse_document(json.dumps(roles()["viewer"].document), CATALOGUE).document)
     many = document(chance, 500)
     for name, mine, granted in (
@@ -225,11 +216,8 @@ def entangling(chance: random.Random) -> Iterator[Line]:
         ("30 denies on *word* against themselves", draft, granted_rules(draft)),
         ("500 rules against themselves", many, granted_rules(many)),
     ):
-
-        def answer(mine: Document = mine, granted: list[GrantedRule] = granted) -> object:
-            return check(mine, granted, tenant=TENANT, catalogue=NAMES)
-
-        yield Line(f"author check, {name}", milliseconds(answer, 7), 100, "a fixed limit", "ms")
+        taken = milliseconds(partial(checked, mine, granted), 7)
+        yield Line(f"author check, {name}", taken, 100, "a fixed limit", "ms")
 
 
 def typing(chance: random.Random) -> Iterator[Line]:
@@ -243,14 +231,13 @@ def typing(chance: random.Random) -> Iterator[Line]:
 
     def verdict() -> object:
         found = parse_document(text, CATALOGUE).document
-        told = explain(compile_document(found), question)
-        return told, compute_coverage(CATALOGUE.masks, granted_rules(found), everywhere, question.context)
+        explain(compile_document(found), question)
+        return compute_coverage(CATALOGUE.masks, granted_rules(found), everywhere, question.context)
 
-    def checked() -> object:
-        found = parse_document(text, CATALOGUE).document
-        return check(found, granted_rules(document_of_a_member), tenant=TENANT, catalogue=NAMES)
+    def check_author() -> object:
+        return checked(parse_document(text, CATALOGUE).document, granted_rules(member))
 
-    document_of_a_member = parse_document(json.dumps(roles()["member"].document), CATALOGUE).document
+    member = parse_document(json.dumps(roles()["member"].document), CATALOGUE).document
     size = f"{len(text) // 1000} KB"
     yield Line(f"decision, trace and map of {size}", milliseconds(verdict, 7), 150, "a key press", "ms")
-    yield Line(f"author check of {size}", milliseconds(checked, 7), 150, "a key press", "ms")
+    yield Line(f"author check of {size}", milliseconds(check_author, 7), 150, "a key press", "ms")

@@ -29,7 +29,6 @@ def pin(pid: int, cores: Iterable[int]) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process."""
     fields = _stat(Path(f"/proc/{pid}/stat"))
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 

@@ -13,18 +13,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.benchmarks import wrk
 from tests.benchmarks.peers import commands_of
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.decisions import decision_load
 from tests.benchmarks.request_path.resource_loads import reads, renames
 from tests.benchmarks.samples import warm_up
-from tests.benchmarks.servers import Platform, stores
+from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import settings
 from tests.benchmarks.wrk import Load
 
 SAMPLES_PER_SECOND = 200
-TOP = 10
 # The first that matches `function (file` counts.
 GROUPS = {
     "database driver": r"/psycopg|^do_(execute|executemany|commit|rollback|begin|ping) |^_begin \(.*/service/db/",
@@ -50,25 +48,21 @@ PATTERNS = {group: re.compile(pattern) for group, pattern in GROUPS.items()}
 def run() -> Iterator[Line]:
     """Print the tables. There is no goal, hence no line."""
     commands = commands_of("py-spy")
-    if commands is None or not wrk.is_installed():
+    if commands is None:
         return
-    for store in stores():
-        with Platform(store) as platform:
-            loads = {
-                "a read": reads(platform),
-                "a write": renames(platform),
-                "a decision": decision_load(platform, 1),
-                "50 decisions": decision_load(platform, 50),
-            }
-            stacks = {what: sampled(load, platform, commands / "py-spy") for what, load in loads.items()}
-            print_table(store.name, {what: groups_of(found) for what, found in stacks.items()})
-            for what, found in stacks.items():
-                print_functions(f"{what} ({store.name})", found)
+    for name, platform in platforms():
+        loads = {
+            "a read": reads(platform),
+            "a write": renames(platform),
+            "a decision": decision_load(platform, 1),
+            "50 decisions": decision_load(platform, 50),
+        }
+        print_table(name, {what: sampled(load, platform, commands / "py-spy") for what, load in loads.items()})
     yield from ()
 
 
 def sampled(load: Load, platform: Platform, program: Path) -> Counter[str]:
-    """Return the stacks of a platform under load with their numbers of samples, root first."""
+    """Return the numbers of samples of a platform under load, by group."""
     server = platform.server
     warm_up(load, server)
     seconds = max(1, round(settings.seconds))
@@ -83,15 +77,8 @@ def sampled(load: Load, platform: Platform, program: Path) -> Counter[str]:
     counts: Counter[str] = Counter()
     for line in lines:
         stack, _, count = line.rpartition(" ")
-        counts[stack] += int(count)
+        counts[group_of(stack)] += int(count)
     return counts
-
-
-def groups_of(stacks: Counter[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for stack, count in stacks.items():
-        found[group_of(stack)] += count
-    return found
 
 
 def group_of(stack: str) -> str:
@@ -103,20 +90,9 @@ def group_of(stack: str) -> str:
 
 
 def print_table(name: str, columns: dict[str, Counter[str]]) -> None:
-    """Print shares of the samples in percent."""
     print(f"\n| {name}: processor time in % | {' | '.join(columns)} |")
     print(f"| --- |{' ---: |' * len(columns)}")
     totals = {what: counts.total() for what, counts in columns.items()}
     for group in sorted({*GROUPS, "other"}, key=lambda group: -sum(c[group] / totals[w] for w, c in columns.items())):
         shares = [counts[group] / totals[what] * 100 for what, counts in columns.items()]
         print(f"| {group} | {' | '.join(f'{share:.0f}' for share in shares)} |")
-
-
-def print_functions(what: str, stacks: Counter[str]) -> None:
-    """Print the functions with the most time of their own."""
-    own: Counter[str] = Counter()
-    for stack, count in stacks.items():
-        own[re.sub(r"\(.*/([\w.]+/\w+\.py):\d+\)$", r"(\1)", stack.rpartition(";")[2])] += count
-    total = stacks.total()
-    text = ", ".join(f"{function} {count / total:.0%}" for function, count in own.most_common(TOP))
-    print(f"{what}: {text}")

@@ -54,7 +54,6 @@ def seconds(command: Sequence[str], env: Mapping[str, str]) -> float:
 
 
 def milliseconds(action: Callable[[], object]) -> float:
-    """Return the duration of an action."""
     start = time.perf_counter()
     action()
     return (time.perf_counter() - start) * 1000

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from service.db.engine import Database
-from service.db.tables import memberships, users
+from service.db.tables import memberships
 from tests.api import UnixConnection
 from tests.benchmarks.ratios import Line
-from tests.benchmarks.servers import MAX_KEY_RATE
-from tests.benchmarks.settings import POSTGRESQL, SQLITE, settings
+from tests.benchmarks.servers import MAX_KEY_RATE, store
+from tests.benchmarks.settings import settings
 from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
-from tests.service.postgres import Cluster
-from tests.service.running import Executed, Running
+from tests.service.queries import execute, user_id
+from tests.service.running import Executed, Running, ask_on
 
 REQUESTS, CONNECTIONS = 10_000, 8
 BEFORE_SECONDS = 0.5
@@ -40,31 +40,20 @@ class Revocation:
 
 
 def run() -> Iterator[Line]:
-    if SQLITE in settings.databases:
-        with Executed() as one:
-            yield from late_successes(SQLITE, one, one.database_url)
-    if POSTGRESQL in settings.databases:
-        with Cluster() as cluster:
-            cluster.create("revocations")
-            with Executed(url := cluster.url("revocations")) as one:
-                yield from late_successes(POSTGRESQL, one, url)
+    for name in settings.databases:
+        with store(name) as database, Executed(database.url) as one:
+            yield from late_successes(name, one)
 
 
-def late_successes(name: str, one: Running, url: str) -> Iterator[Line]:
+def late_successes(name: str, one: Running) -> Iterator[Line]:
     # The key of the local issuer is beside the secret.
-    with Executed(url, "demo", "--secret-file", str(one.folder / "secret.key")) as other:
+    with Executed(one.database_url, "demo", "--secret-file", str(one.folder / "secret.key")) as other:
         for what, prepare in KINDS.items():
             statuses = ask_during(prepare(one), one, other)
             if unexpected := set(statuses) - {200, *REFUSED}:
                 raise RuntimeError(f"a revoked {what}: answers {unexpected}")
-            against = f"{CONNECTIONS} connections, 2 processes"
-            yield Line(
-                f"late successes of a revoked {what} in {sum(statuses.values()):,} ({name})",
-                statuses[200],
-                0,
-                against,
-                "",
-            )
+            text = f"late successes of a revoked {what} in {sum(statuses.values()):,} ({name})"
+            yield Line(text, statuses[200], 0, f"{CONNECTIONS} connections, 2 processes", "")
 
 
 def ask_during(revocation: Revocation, *platforms: Running, requests: int = REQUESTS) -> Counter[int]:
@@ -96,10 +85,7 @@ def ask_during(revocation: Revocation, *platforms: Running, requests: int = REQU
 
 
 def status_of(connection: http.client.HTTPConnection, revocation: Revocation) -> int:
-    connection.request("GET", revocation.path, headers=revocation.headers)
-    answer = connection.getresponse()
-    answer.read()
-    return answer.status
+    return ask_on(connection, "GET", revocation.path, revocation.headers.items()).status
 
 
 # Kinds
@@ -140,10 +126,8 @@ def weaken_role(platform: Running) -> Revocation:
     database = Database(platform.database_url)
 
     def revoke() -> None:
-        admin = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
-        seat = (memberships.c.user_id == admin) & (memberships.c.organization_id == AURORA)
-        with database.write() as connection:
-            assert connection.execute(update(memberships).where(seat).values(role="viewer")).rowcount == 1
+        seat = (memberships.c.user_id == user_id(ADMIN)) & (memberships.c.organization_id == AURORA)
+        execute(database, update(memberships).where(seat).values(role="viewer"))
         database.close()
 
     return Revocation(ACTIVITY, {"Authorization": f"Bearer {session}"}, revoke)

@@ -24,7 +24,6 @@ class Sample:
 
 
 def take(load: Load, server: Server, connections: int = CONNECTIONS, seconds: float | None = None) -> Sample:
-    """Put a load on a server."""
     before = server.cpu()
     result = load.send(server.port, connections, seconds)
     own, database = (after - start for after, start in zip(server.cpu(), before, strict=True))
@@ -59,7 +58,6 @@ def compare(what: str, ours: Callable[[], Sample], theirs: Callable[[], Sample],
 
 
 def beside(what: str, ours: tuple[Load, Server], theirs: tuple[Load, Server], goal: float, against: str) -> Line:
-    """Warm up both servers, and compare them."""
     for load, server in (ours, theirs):
         warm_up(load, server)
     return compare(what, partial(take, *ours), partial(take, *theirs), goal, against)

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +12,7 @@ import pytest
 from client.models.default_tags import ApplyStarted
 from client.models.tenants import Tenant
 from service.jobs.routes import KEEPALIVE_SECONDS
+from tests.benchmarks.commands import started
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
 from tests.people import WEB_SHOP
@@ -48,22 +49,12 @@ def run_files() -> Iterator[set[str]]:
 
 
 def run() -> Iterator[Line]:
-    monkeypatch = pytest.MonkeyPatch()
-    try:
+    with pytest.MonkeyPatch.context() as monkeypatch:
         for measure, variables in ((_screens, {}), (_streams, {"FROST_PLATFORM_APPLY_PACE": "30"})):
-            home = Home(FROST_PLATFORM_PROVISIONING_PACE="600", **variables)
-            relay = None
-            try:
-                home.start()
+            with started(FROST_PLATFORM_PROVISIONING_PACE="600", **variables) as home:
                 home.json("tenant", "use", "web shop")
-                relay = Relay(home, KEEPALIVE_SECONDS)
-                yield from asyncio.run(measure(home, relay, monkeypatch))
-            finally:
-                if relay is not None:
-                    relay.close()
-                home.remove()
-    finally:
-        monkeypatch.undo()
+                with closing(Relay(home, KEEPALIVE_SECONDS)) as relay:
+                    yield from asyncio.run(measure(home, relay, monkeypatch))
 
 
 async def _screens(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
@@ -95,21 +86,9 @@ async def _screens(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
     return [
         Line("screens: files that run to open the policies", len(policies), 25, "a fixed limit", ""),
         Line("editor: files that run for a letter", len(letter), 20, "a fixed limit", ""),
-        Line(
-            "screens: files that run for an apply with its stream",
-            len(applied),
-            25,
-            "a fixed limit",
-            "",
-        ),
+        Line("screens: files that run for an apply with its stream", len(applied), 25, "a fixed limit", ""),
         Line("editor: requests for a letter in the request", typed, 1, "a fixed limit", ""),
-        Line(
-            "screens: requests under 80 unrelated signals in 8 s",
-            requests,
-            5,
-            "a fixed limit",
-            "",
-        ),
+        Line("screens: requests under 80 unrelated signals in 8 s", requests, 5, "a fixed limit", ""),
     ]
 
 
@@ -159,15 +138,6 @@ async def _streams(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
         assert tenant is not None
         members = {**tenant.wire(), "status": "provisioning", "runId": run}
         workspace.provisioning.noticed([Tenant.model_validate(members)])
-        third = asyncio.create_task(anext(workspace.applies._watch(WEB_SHOP, run)))
-        await third
+        await anext(workspace.applies._watch(WEB_SHOP, run))
         await settle(ui, relay)
-        return [
-            Line(
-                "screens: streams with three followed runs",
-                relay.opened[EVENTS],
-                1,
-                "a fixed limit",
-                "",
-            )
-        ]
+        return [Line("screens: streams with three followed runs", relay.opened[EVENTS], 1, "a fixed limit", "")]

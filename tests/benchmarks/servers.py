@@ -6,18 +6,18 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.benchmarks import wrk
 from tests.benchmarks.processors import LOAD, SERVER, cpu_seconds, cpu_seconds_with_children, on_cores
 from tests.benchmarks.settings import POSTGRESQL, SQLITE, settings
 from tests.service.postgres import Cluster
 from tests.service.running import Executed, Running
+from tests.waiting import until
 
-START_SECONDS = 60
 MAX_KEY_RATE = 60_000
 """Requests a minute of an API key."""
 BARE = """
@@ -42,8 +42,6 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error", loop="uvloop", http="
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its port and processes."""
-
     port: int
     pid: int
     postgres: int | None = None
@@ -94,11 +92,11 @@ def store(name: str) -> Iterator[Store]:
         yield Store(name, cluster.url("bench"), cluster.server.pid)
 
 
-def stores() -> Iterator[Store]:
-    """Provide a new database of each kind of the settings, one after the other."""
-    for name in settings.databases:
-        with store(name) as one:
-            yield one
+def platforms() -> Iterator[tuple[str, Platform]]:
+    """Yield the name of each kind of database of the settings, and a platform on a new one; nothing without wrk."""
+    for name in settings.databases if wrk.is_installed() else ():
+        with store(name) as one, Platform(one) as platform:
+            yield name, platform
 
 
 def databases(name: str) -> Iterator[tuple[str, str | None]]:
@@ -126,24 +124,23 @@ def bare(answer: object) -> Iterator[Server]:
 
 
 @contextmanager
-def running(command: Sequence[str], port: int) -> Iterator[Server]:
-    """Run a program on the server's core, wait until it accepts connections, and end it with the context."""
-    with on_cores(SERVER):
+def running(command: Sequence[str], port: int, cores: Iterable[int] = SERVER) -> Iterator[Server]:
+    """Run a program on some cores, wait until it accepts connections, and end it with the context."""
+    with on_cores(cores):
         # Without its standard error: at the end of a run wrk cuts off requests, and Cerbos reports each.
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + START_SECONDS
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{command[0]} does not accept connections")
-            time.sleep(0.05)
+        until(lambda: process.poll() is not None or is_listening(port))
+        assert process.poll() is None, f"{command[0]} has ended"
         yield Server(port, process.pid)
     finally:
         process.terminate()
         process.wait()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:

@@ -7,8 +7,6 @@ SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 
 @dataclass
 class Settings:
-    """How long and on what to measure."""
-
     seconds: float = 3.0
     """Duration of one measurement."""
     rounds: int = 3

@@ -49,7 +49,6 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
         return self.answered / self.seconds
 
 

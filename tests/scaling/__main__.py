@@ -6,10 +6,9 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from tests.scaling import measure
 from tests.scaling.capacity import Load, limits_of_database, need
 from tests.scaling.costs import Cost, Costs
-from tests.scaling.replicas import Simulation, admitted_by_one, arrivals, excess, skewed
+from tests.scaling.replicas import Simulation, admitted_by_one, arrivals, excess, shapes
 from tests.scaling.traffic import simulate_reloads, simulate_sealer
 
 MINUTES = 2
@@ -56,9 +55,7 @@ def print_simulations(load: Load, sealed: float) -> None:
     print(f"{'limit':>7} {'load':>5} {'skew':<8} {'exact':>7} {'admitted':>9} {'ratio':>7} {'excess':>7} {'leases':>8}")
     for per_minute in (60, 600, 3_000):
         for times in (0.5, 1.0, 3.0):
-            total = times * per_minute / 60
-            shapes = {"even": [total / 100] * 100, "Zipf": skewed(100, total), "one hot": hot(total)}
-            for shape, rates in shapes.items():
+            for shape, rates in shapes(times * per_minute / 60).items():
                 simulation = Simulation(100, drift=0.0004)
                 requests = list(arrivals(simulation.now, MINUTES * 60, rates))
                 exact = admitted_by_one((at for at, _ in requests), per_minute)
@@ -77,14 +74,11 @@ def print_simulations(load: Load, sealed: float) -> None:
         print(f"{part:>4.0%} of that in the burst: at most {backlog.entries} entries, {backlog.seconds:.2f} s")
 
 
-def hot(total: float) -> list[float]:
-    """Return rates of 100 replicas of which one has nine tenths."""
-    return [total * 0.9] + [total * 0.1 / 99] * 99
-
-
 def main() -> int:
     options = parser().parse_args()
     if options.command == "measure":
+        from tests.scaling import measure  # It imports the service, which takes longer than the model.
+
         measure.main()
         return 0
     costs = load_costs(options.costs)

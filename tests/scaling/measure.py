@@ -20,6 +20,7 @@ from tests.benchmarks.request_path.resource_loads import INSTANCES, JSON, instan
 from tests.benchmarks.servers import Platform, Store
 from tests.benchmarks.settings import POSTGRESQL
 from tests.scaling.costs import Cost
+from tests.service.access import READ
 from tests.service.account import Key
 from tests.service.postgres import Cluster
 
@@ -38,7 +39,6 @@ class Measurement:
         self.platform = Platform(Store(POSTGRESQL, self.url, cluster.server.pid))
 
     def of(self, requests: Iterator[bytes]) -> Cost:
-        """Return the cost of one of some requests."""
         number = 0
 
         def counted() -> Iterator[bytes]:
@@ -51,32 +51,23 @@ class Measurement:
         rate(("127.0.0.1", self.platform.port), sent, 1)
         number = 0
         busy = self.cpu_during(lambda: rate(("127.0.0.1", self.platform.port), sent, SECONDS))
-        replica, database = ((each - idle) / number * 1_000 for each, idle in zip(busy, self.idle(), strict=True))
-        return Cost(round(replica, 3), round(database, 3))
-
-    def cpu_during(self, run: Callable[[], object]) -> tuple[float, float]:
-        """Return the CPU seconds of the replica and of PostgreSQL."""
-        process = self.platform.process
-        assert process is not None
-        before = cpu_seconds(process.pid), cpu_seconds(self.cluster.server.pid)
-        run()
-        return cpu_seconds(process.pid) - before[0], cpu_seconds(self.cluster.server.pid) - before[1]
-
-    def idle(self) -> tuple[float, float]:
-        """Return the same for as long without requests."""
         # `rate` runs for a second more than it counts.
-        return self.cpu_during(lambda: time.sleep(SECONDS + 1))
+        idle = self.cpu_during(lambda: time.sleep(SECONDS + 1))
+        return cost_of(*((each - less) / number for each, less in zip(busy, idle, strict=True)))
+
+    def cpu_during(self, run: Callable[[], object]) -> list[float]:
+        """Return the CPU seconds of the replica and of PostgreSQL."""
+        before = self.platform.server.cpu()
+        run()
+        return [now - then for now, then in zip(self.platform.server.cpu(), before, strict=True)]
 
     def requests(self) -> Iterator[tuple[str, Cost]]:
         key = Key(self.platform, "compute:read", "compute:write", "decisions:evaluate", rateLimit=60_000)
         credential = {"X-API-Key": key.secret}
         ids = [instance["id"] for instance in instances(self.platform)]
         read = request("GET", f"{INSTANCES}/{ids[0]}", credential)
-        question = {
-            "subject": {"type": "api_key", "id": key.id},
-            "action": {"name": "compute:instances:read"},
-            "resource": {"type": "instance", "id": ids[0]},
-        }
+        question = {"subject": {"type": "api_key", "id": key.id}, "action": {"name": READ}}
+        question["resource"] = {"type": "instance", "id": ids[0]}
         evaluation = request("POST", "/access/v1/evaluation", {**credential, **JSON}, json.dumps(question).encode())
 
         def renames() -> Iterator[bytes]:
@@ -122,7 +113,7 @@ class Measurement:
         for _ in range(number):
             call()
         replica, database = time.process_time() - began, cpu_seconds(self.cluster.server.pid) - before
-        return Cost(round(replica / number * 1_000, 3), round(database / number * 1_000, 3))
+        return cost_of(replica / number, database / number)
 
     def row_bytes(self) -> dict[str, int]:
         """Return the bytes of a row with its indexes, of each table with many rows."""
@@ -139,6 +130,11 @@ class Measurement:
                     sizes[table] = round(size / rows)
         database.close()
         return dict(sorted(sizes.items()))
+
+
+def cost_of(replica: float, database: float) -> Cost:
+    """Return a cost of seconds."""
+    return Cost(round(replica * 1_000, 3), round(database * 1_000, 3))
 
 
 def main() -> None:

@@ -95,6 +95,12 @@ def skewed(replicas: int, total: float, exponent: float = 1.0) -> list[float]:
     return [total * weight / sum(weights) for weight in weights]
 
 
+def shapes(total: float) -> dict[str, list[float]]:
+    """Return rates of 100 replicas that sum to `total`, by name."""
+    one_hot = [total * 0.9] + [total * 0.1 / 99] * 99
+    return {"even": [total / 100] * 100, "Zipf": skewed(100, total), "one hot": one_hot}
+
+
 def excess(instants: Sequence[int], per_minute: int) -> int:
     """Return by how many microseconds the admitted requests exceed the exact limit (GCRA); 0 if they never do."""
     interval, full_at, largest = interval_of(per_minute), 0, 0

@@ -3,14 +3,14 @@
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.scaling.capacity import Load, need
 from tests.scaling.costs import Costs
-from tests.scaling.replicas import Simulation, admitted_by_one, arrivals, excess, skewed
+from tests.scaling.replicas import Simulation, admitted_by_one, arrivals, excess, shapes
 from tests.scaling.traffic import simulate_reloads, simulate_sealer
 
 ROOT = Path(__file__).parents[2]
@@ -20,11 +20,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("times", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("shape", ["even", "Zipf", "one hot"])
 def test_a_hundred_replicas_admit_at_most_the_limit(per_minute: int, times: float, shape: str) -> None:
-    total = times * per_minute / 60
-    one_hot = [total * 0.9] + [total * 0.1 / 99] * 99
-    rates = {"even": [total / 100] * 100, "Zipf": skewed(100, total), "one hot": one_hot}
     simulation = Simulation(100, drift=0.0004)
-    requests = list(arrivals(simulation.now, 90, rates[shape]))
+    requests = list(arrivals(simulation.now, 90, shapes(times * per_minute / 60)[shape]))
     admitted = list(simulation.run(requests, per_minute))
     assert excess(admitted, per_minute) == 0
     assert len(admitted) >= 0.98 * admitted_by_one((at for at, _ in requests), per_minute)
@@ -44,7 +41,7 @@ def test_only_a_slow_sealer_falls_behind() -> None:
 def test_the_model_adds_up() -> None:
     costs, load = Costs(), Load()
     assert need(load, costs).leases <= load.requests
-    double = Load(**{field.name: getattr(load, field.name) for field in fields(Load)} | {"audit_days": 730})
+    double = replace(load, audit_days=730)
     audit = load.writes * 86_400 * 365 * costs.row_bytes["audit_log"] / 1e9
     assert need(double, costs).gigabytes - need(load, costs).gigabytes == pytest.approx(audit)
     only_reads = Load(writes=0, decisions=0, changes=0, reads=100, credentials=10_000)

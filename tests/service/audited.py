@@ -77,7 +77,6 @@ def trace() -> tuple[str, dict[str, str]]:
 
 @contextmanager
 def full_log(database: Database) -> Iterator[None]:
-    """Make the audit log refuse entries."""
     fill, clear = {
         "sqlite": (
             "CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the log is full'); END",

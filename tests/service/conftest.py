@@ -36,10 +36,13 @@ _SAME_STATEMENTS = (
     "test_activity.py",
     "test_apply.py",
     "test_apply_runs.py",
+    "test_authority_cache.py",
     "test_changes.py",
     "test_cluster_issuers.py",
     "test_decision_point.py",
     "test_decision_point_certified.py",
+    "test_decision_point_equal.py",
+    "test_decision_point_inside.py",
     "test_default_tags.py",
     "test_entitlement.py",
     "test_envelopes.py",
@@ -139,7 +142,6 @@ def world_url(request: pytest.FixtureRequest, demo_url: DemoUrl) -> str | None:
 
 @pytest.fixture
 def pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Database, Database]]:
-    """One PostgreSQL database, opened twice."""
     url = new_database_url("postgresql", True)
     with closing(Database(url)) as one, closing(Database(url)) as other:
         yield one, other
@@ -184,7 +186,6 @@ def network() -> Iterator[Running]:
 
 @pytest.fixture
 def platform_database(platform: Running) -> Iterator[Database]:
-    """The database of `platform`, seen from outside its process."""
     with closing(Database(platform.database_url)) as opened:
         yield opened
 
@@ -199,13 +200,11 @@ def sandbox(platform: Running) -> Quotas:
 
 @pytest.fixture
 def iam(demo: Running) -> Iam:
-    """The routes of access policies in Web Shop, asked as its owner."""
     return Iam(demo)
 
 
 @pytest.fixture
 def issuing(database: Database, tmp_path: Path) -> Issuing:
-    """A local issuer with its people."""
     return Issuing(database, tmp_path).populate()
 
 
@@ -218,14 +217,12 @@ def own() -> Iterator[Running]:
 
 @pytest.fixture
 def own_database(own: Running) -> Iterator[Database]:
-    """The database of `own`, seen from outside its process."""
     with closing(Database(own.database_url)) as opened:
         yield opened
 
 
 @pytest.fixture
 def demo_database(demo: Running) -> Iterator[Database]:
-    """The database of `demo`, seen from outside its process."""
     with closing(Database(demo.database_url)) as opened:
         yield opened
 
@@ -241,14 +238,12 @@ def inside(database_url: str, tmp_path: Path) -> Iterator[Inside]:
 
 @pytest.fixture
 def counted(world_url: str | None, tmp_path: Path) -> Iterator[Counted]:
-    """The demo world in this process, on each kind of database, with its statements counted."""
     with closing(Counted(tmp_path, world_url)) as opened:
         yield opened
 
 
 @pytest.fixture
 def cluster_pair(demo_url: DemoUrl) -> Iterator[tuple[Running, Running]]:
-    """Two processes of the platform on one PostgreSQL database."""
     url = demo_url("postgresql")
     with Running(url) as one, Running(url) as other:
         yield one, other

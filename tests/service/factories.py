@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, insert
 
+from service.audit.seals import ENTRY_FIELDS
 from service.db import tables
 
 Row = dict[str, Any]
@@ -49,6 +50,12 @@ def session(id: str = "s", at: datetime = AT, **members: Any) -> Row:
 def resource(id: str, at: datetime = AT, **members: Any) -> Row:
     row = {"id": id, "tenant_id": "t", "kind": "instance", "name": id, "region": "se-sto-1", "state": "running"}
     return row | {"tags": {}, "relations": {}, "attributes": {}, "created_at": at, "updated_at": at} | members
+
+
+def entry(target: str = "t", at: datetime = AT, **members: Any) -> Row:
+    """An entry of the audit log, without the columns of its chain."""
+    row = dict.fromkeys(ENTRY_FIELDS, "x") | {"at": at, "target": target}
+    return row | {"details": {"n": 1.0, "b": {"z": 1, "a": [2.5]}}} | members
 
 
 def seat(at: datetime = AT, **members: Any) -> dict[Table, Row | list[Row]]:

@@ -31,9 +31,10 @@ from service.db.engine import Database
 from service.http_server import sockets
 from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
-from tests.api import Answer
+from tests.api import Answer, UnixConnection
 from tests.service.access import code
-from tests.service.running import Running
+from tests.service.queries import fetch
+from tests.service.running import Running, read_until_closed
 
 SECONDS = 60
 """Longer than any machine takes for one request."""
@@ -46,8 +47,6 @@ TIMES_OF_USE = {"last_used_at", "last_seen_at"}
 
 @dataclass
 class Barrier:
-    """Stops one request where its transaction would begin."""
-
     reached: threading.Event = field(default_factory=threading.Event)
     open: threading.Event = field(default_factory=threading.Event)
 
@@ -68,9 +67,7 @@ class Held:
                 self._barrier.open.set()
             if self._rest:
                 self._connection.sendall(self._rest)
-            received = b""
-            while part := self._connection.recv(65536):
-                received += part
+            received = read_until_closed(self._connection)
         head, _, body = received.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
@@ -118,13 +115,12 @@ class InThisProcess(Running):
         return self._write()
 
     def send(self, method: str, path: str, headers: dict[str, str], content: bytes) -> socket.socket:
+        connection = UnixConnection(self.socket, SECONDS)
+        connection.connect()
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(SECONDS)
-        connection.connect(str(self.socket))
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + content)
-        return connection
+        connection.sock.sendall("\r\n".join([*lines, "", ""]).encode() + content)
+        return connection.sock
 
     def hold_body(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> Held:
         """Send a request without the second half of its body. A route that takes none gets an empty object."""
@@ -175,10 +171,8 @@ class InThisProcess(Running):
         return stored
 
     def refusals(self) -> int:
-        """How many refused changes are in the audit log."""
-        with self.platform.database.read() as connection:
-            refused = select(tables.audit_log.c.id).where(tables.audit_log.c.outcome == "refused")
-            return len(connection.execute(refused).all())
+        refused = select(tables.audit_log.c.id).where(tables.audit_log.c.outcome == "refused")
+        return len(fetch(self.platform.database, refused))
 
 
 def described(content: bytes) -> dict[str, str]:

@@ -18,6 +18,7 @@ from service.db.engine import Database
 from service.db.loop_reads import READER
 from service.settings import from_arguments
 from tests.service import demo_world, factories
+from tests.service.queries import listening
 
 READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
 
@@ -33,9 +34,8 @@ def every_connection(database: Database, statement: dict[str, str]) -> Iterator[
         if database.kind == "postgresql":
             driver_connection.commit()
 
-    event.listen(database.engine, "checkout", say)
-    yield
-    event.remove(database.engine, "checkout", say)
+    with listening(database, say, "checkout"):
+        yield
 
 
 class Inside:
@@ -54,8 +54,6 @@ class Inside:
         self.platform.database.loop_reads.run = self._run_noting  # type: ignore[method-assign]
 
     async def _run_noting(self, function: Callable[[], Any]) -> Any:
-        """Run a function on the event loop, and note its statements."""
-
         def noting() -> Any:
             reader = READER.get()
             assert reader is not None
@@ -96,12 +94,18 @@ class Inside:
         return self.ask("GET", path, headers)
 
     def ask(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> httpx.Response:
-        async def ask() -> httpx.Response:
+        return self._send(method, path, headers=headers, json=body)
+
+    def form(self, path: str, **fields: str) -> Any:
+        return self._send("POST", path, data=fields).json()
+
+    def _send(self, *arguments: Any, **options: Any) -> httpx.Response:
+        async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, client=("uid:0", 1))
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-                return await client.request(method, path, headers=headers, json=body)
+                return await client.request(*arguments, **options)
 
-        return asyncio.run(ask())
+        return asyncio.run(send())
 
     def stored_key(self, tenant: str = "t", **members: Any) -> str:
         """The secret of a key put straight into an empty world, with its person and its tenant."""

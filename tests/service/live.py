@@ -18,7 +18,7 @@ PACE = "FROST_PLATFORM_PROVISIONING_PACE"
 class Live(Running):
     """A platform on the demo world whose provisioning moves, with `pace` seconds a step."""
 
-    def __init__(self, database_url: str, pace: float = 0.05) -> None:
+    def __init__(self, database_url: str | None, pace: float = 0.05) -> None:
         # The operations of the demo world are older than the retention.
         super().__init__(database_url, **{PACE: str(pace), "FROST_PLATFORM_OPERATION_RETENTION_DAYS": "0"})
 
@@ -29,7 +29,6 @@ class Live(Running):
         return answer.json()
 
     def owner(self) -> str:
-        """An access token of a new session of the demo world's first person."""
         return self.sign_in(OWNER)
 
     def create_tenant(self, token: str, name: str) -> dict[str, Any]:

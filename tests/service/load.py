@@ -32,7 +32,7 @@ from service.db.tables import (
     tenant_roles,
     tenants,
 )
-from tests.api import UnixConnection
+from tests.api import UnixConnection, exchange
 
 PATIENCE_SECONDS = 600
 """After this time a request without an answer ends its client. It may meet many kills."""
@@ -43,8 +43,6 @@ PARTS = {isolation_projects: 1, tenant_roles: len(roles()), tenant_quotas: len(d
 
 @dataclass
 class Target:
-    """The address, credentials and objects of a client."""
-
     token: str
     seed: int
     tenant: str
@@ -79,24 +77,17 @@ class Client:
         fields = {"X-API-Key": secret} if secret else {"Authorization": f"Bearer {self.target.token}"}
         fields |= {} if body is None else {"Content-Type": "application/json"}
         fields |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection: http.client.HTTPConnection
-        if self.target.socket:
-            connection = UnixConnection(Path(self.target.socket))
-        else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=30)
+        unix, port = self.target.socket, self.target.port
+        connection = UnixConnection(Path(unix)) if unix else http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), fields)
-            answer = connection.getresponse()
-            content = answer.read()
+            answer = exchange(connection, method, path, fields, None if body is None else json.dumps(body).encode())
         except (OSError, http.client.HTTPException) as error:
             self.journal.failures.append((sent, time.monotonic(), type(error).__name__))
             return None
-        finally:
-            connection.close()
         if answer.status in (502, 503):
-            self.journal.failures.append((sent, time.monotonic(), f"{answer.status} {content.decode()[:200]}"))
+            self.journal.failures.append((sent, time.monotonic(), f"{answer.status} {answer.body.decode()[:200]}"))
             return None
-        return Reply(answer.status, json.loads(content) if content else None)
+        return Reply(answer.status, json.loads(answer.body) if answer.body else None)
 
     def ask(self, method: str, path: str, body: Any = None, *expected: int, **headers: str) -> Reply:
         """Repeat a request until there is an answer, whose status must be one of those expected."""
@@ -139,7 +130,6 @@ class Load:
             journal.error = f"{work.__name__}: {type(error).__name__}: {error}"
 
     def stop(self) -> None:
-        """End all clients after their present work."""
         self.stopped.set()
         for end in self.ends:
             end.result(PATIENCE_SECONDS)

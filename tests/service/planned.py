@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from service.catalogue.operations import roles
 from service.catalogue.resource_types import default_limits
@@ -24,6 +24,7 @@ from service.db.tables import (
 )
 from service.tenants.provisioning import ProvisioningJob, plan
 from tests.service import factories
+from tests.service.queries import fetch, fetch_row
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -31,8 +32,6 @@ BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Planned:
-    """A tenant that is to be provisioned."""
-
     database: Database
     tenant_id: str
     organization_id: str
@@ -43,34 +42,22 @@ class Planned:
         return ProvisioningJob(self.database, FixedClock(NOW), pace=0)
 
     def row(self) -> dict[str, Any]:
-        with self.database.read() as connection:
-            return dict(
-                connection.execute(select(operations).where(operations.c.run_id == self.run_id)).mappings().one()
-            )
+        return fetch_row(self.database, select(operations).where(operations.c.run_id == self.run_id))
 
     def tenant(self) -> dict[str, Any]:
-        with self.database.read() as connection:
-            return dict(connection.execute(select(tenants).where(tenants.c.id == self.tenant_id)).mappings().one())
+        return fetch_row(self.database, select(tenants).where(tenants.c.id == self.tenant_id))
 
-    def parts(self) -> tuple[int, int, int, int]:
-        """How many rows each step has left: isolation, roles, quotas, billing account."""
+    def parts(self) -> tuple[int, ...]:
+        """Return the numbers of rows of the steps: isolation, roles, quotas, billing account."""
         tables = (isolation_projects, tenant_roles, tenant_quotas, billing_accounts)
-        with self.database.read() as connection:
-            one, two, three, four = (
-                connection.scalar(select(func.count()).where(table.c.tenant_id == self.tenant_id)) or 0
-                for table in tables
-            )
-        return one, two, three, four
+        rows = (fetch(self.database, select(table).where(table.c.tenant_id == self.tenant_id)) for table in tables)
+        return tuple(map(len, rows))
 
     def audited(self) -> list[tuple[str, str]]:
-        with self.database.read() as connection:
-            rows = connection.execute(
-                select(audit_log.c.actor_kind, audit_log.c.operation).where(audit_log.c.tenant_id == self.tenant_id)
-            )
-            return [(row.actor_kind, row.operation) for row in rows]
+        entries = select(audit_log.c.actor_kind, audit_log.c.operation)
+        return list(map(tuple, fetch(self.database, entries.where(audit_log.c.tenant_id == self.tenant_id))))
 
     def is_whole(self) -> None:
-        """Everything is there, once."""
         assert self.row()["status"] == "completed"
         assert self.row()["progress"] == 100
         assert [step["status"] for step in self.row()["steps"]] == ["completed"] * 4
@@ -89,9 +76,8 @@ def planned_on(database: Database, *, faults: dict[str, int] | None = None) -> P
         factories.add(connection, {organizations: organization, tenants: tenant})
         run_id = plan(connection, tenant_id=tenant_id, started_by=None, at=BEFORE)
         if faults:
-            connection.execute(
-                update(operations).where(operations.c.run_id == run_id).values(snapshot={"faults": faults})
-            )
+            planned = update(operations).where(operations.c.run_id == run_id)
+            connection.execute(planned.values(snapshot={"faults": faults}))
     return Planned(database, tenant_id, organization_id, run_id)
 
 

@@ -87,7 +87,6 @@ class Cluster:
 
     @property
     def wal(self) -> Path:
-        """The folder of the write-ahead log."""
         return self.folder / "data" / "pg_wal"
 
     def run(self, program: str, *arguments: str) -> None:

@@ -93,7 +93,6 @@ class Quotas:
 
     @contextmanager
     def database(self) -> Iterator[Connection]:
-        """A change made outside the process."""
         opened = Database(self.platform.database_url)
         with opened.write() as connection:
             yield connection

@@ -29,6 +29,7 @@ from service.default_tags.apply_batch import TagChange
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.tag_rules import plan_add
 from tests.service import factories
+from tests.service.queries import execute, fetch, fetch_row
 
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -69,38 +70,36 @@ class Tagged:
     # State
 
     def resource(self, kind: str = "instance", **members: Any) -> str:
-        """A resource with these members, such as tags, state and relations."""
         return self.many(1, kind, **members)[0]
 
     def many(self, number: int, kind: str = "instance", **members: Any) -> list[str]:
         given = {"state": ready(kind), "tags": {}, "relations": {}} | members
         rows = [REST | {"id": str(uuid4()), "tenant_id": self.tenant_id, "kind": kind} | given for _ in range(number)]
         with self.database.write() as connection:
-            connection.execute(insert(resources), rows)
+            factories.add(connection, {resources: rows})
         return [str(row["id"]) for row in rows]
 
     def change(self, resource_id: str, **members: Any) -> None:
-        with self.database.write() as connection:
-            connection.execute(update(resources).where(resources.c.id == resource_id).values(**members))
+        execute(self.database, update(resources).where(resources.c.id == resource_id).values(**members))
 
     def fail_listings(self, *kinds: str) -> None:
         """Make the backends of these kinds of the tenant unreachable."""
         value = json.dumps([{"tenantId": self.tenant_id, "kind": kind} for kind in kinds])
-        with self.database.write() as connection:
-            connection.execute(platform_state.delete().where(platform_state.c.name == "failing_listings"))
-            connection.execute(insert(platform_state).values(name="failing_listings", value=value))
+        execute(
+            self.database,
+            platform_state.delete().where(platform_state.c.name == "failing_listings"),
+            insert(platform_state).values(name="failing_listings", value=value),
+        )
 
     def row(self, resource_id: str) -> dict[str, Any]:
-        with self.database.read() as connection:
-            return dict(connection.execute(select(resources).where(resources.c.id == resource_id)).mappings().one())
+        return fetch_row(self.database, select(resources).where(resources.c.id == resource_id))
 
     def tags(self, resource_id: str) -> dict[str, str]:
         return dict(self.row(resource_id)["tags"])
 
     def all_rows(self) -> dict[str, dict[str, Any]]:
-        query = select(resources).where(resources.c.tenant_id == self.tenant_id)
-        with self.database.read() as connection:
-            return {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+        rows = fetch(self.database, select(resources).where(resources.c.tenant_id == self.tenant_id))
+        return {row.id: dict(row._mapping) for row in rows}
 
     # Runs
 
@@ -118,7 +117,6 @@ class Tagged:
         return self.operation(run_id)
 
     def applied(self, tags: Mapping[str, str] = DEFAULTS) -> dict[str, Any]:
-        """The result of a run over everything."""
         row = self.carried(self.planned(tags))
         assert row["status"] == "completed", row
         result: dict[str, Any] = row["result"]
@@ -133,20 +131,15 @@ class Tagged:
             return apply_job.preview(connection, TagChange(self.tenant_id, tags, undoes))
 
     def operation(self, run_id: str) -> dict[str, Any]:
-        with self.database.read() as connection:
-            return dict(connection.execute(select(operations).where(operations.c.run_id == run_id)).mappings().one())
+        return fetch_row(self.database, select(operations).where(operations.c.run_id == run_id))
 
     def remembered(self, run_id: str) -> dict[str, list[str]]:
-        with self.database.read() as connection:
-            rows = connection.execute(select(applied_tags).where(applied_tags.c.run_id == run_id))
-            return {row.resource_id: row._mapping["keys"] for row in rows}
+        rows = fetch(self.database, select(applied_tags).where(applied_tags.c.run_id == run_id))
+        return {row.resource_id: row._mapping["keys"] for row in rows}
 
     def audited(self) -> list[tuple[str, str, str]]:
-        with self.database.read() as connection:
-            rows = connection.execute(
-                select(audit_log).where(audit_log.c.tenant_id == self.tenant_id).order_by(audit_log.c.id)
-            )
-            return [(row.actor_kind, row.operation, row.outcome) for row in rows]
+        entries = select(audit_log).where(audit_log.c.tenant_id == self.tenant_id).order_by(audit_log.c.id)
+        return [(row.actor_kind, row.operation, row.outcome) for row in fetch(self.database, entries)]
 
     # Invariants
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import delete, select, update
@@ -15,7 +14,7 @@ from tests.people import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, OWNER, VIEWER, W
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.queries import execute, fetch
+from tests.service.queries import execute, fetch, user_id
 from tests.service.running import Running
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
@@ -117,7 +116,7 @@ def test_a_restored_account_has_its_roles_and_no_credentials(platform: Running, 
     assert key.manage("GET").json()["status"] == "revoked"
     assert iam.get(f"/iam/policies/{policy}")["orphaned"] is False
     platform.ask("DELETE", "/api/v1/me", as_=MEMBER)
-    execute(platform_database, delete(memberships).where(memberships.c.user_id == id_of(MEMBER)))
+    execute(platform_database, delete(memberships).where(memberships.c.user_id == user_id(MEMBER)))
     restore(platform, MEMBER)
     platform.tokens.clear()
     assert code(platform.get(TENANT, as_=MEMBER)) == (403, "TENANT_ACCESS_DENIED")
@@ -131,20 +130,16 @@ def test_a_restored_account_has_its_roles_and_no_credentials(platform: Running, 
     assert platform.get("/api/v1/tenants", key="terraform").status == 401
 
 
-def id_of(email: str) -> Any:
-    return select(users.c.id).where(users.c.email == email).scalar_subquery()
-
-
 def test_the_last_owner_with_other_members_stays(platform: Running, platform_database: Database) -> None:
     refused = delete_account(platform, OWNER)
     assert code(refused) == (409, "LAST_OWNER")
     assert [one.name for one in ErrorDetails.read(details(refused)).organizations] == ["Aurora Labs"]
     assert platform.get("/api/v1/me", as_=OWNER).status == 200
-    execute(platform_database, update(memberships).where(memberships.c.user_id == id_of(ADMIN)).values(role="owner"))
+    execute(platform_database, update(memberships).where(memberships.c.user_id == user_id(ADMIN)).values(role="owner"))
     assert delete_account(platform, OWNER).status == 200
     # The owner who was deleted does not count.
     assert code(delete_account(platform, ADMIN)) == (409, "LAST_OWNER")
     # The only member of an organization may leave it.
-    others = memberships.c.organization_id != AURORA, memberships.c.user_id != id_of(BOREALIS_OWNER)
+    others = memberships.c.organization_id != AURORA, memberships.c.user_id != user_id(BOREALIS_OWNER)
     execute(platform_database, delete(memberships).where(*others))
     assert delete_account(platform, BOREALIS_OWNER).status == 200

@@ -12,6 +12,7 @@ from service.db.tables import audit_log
 from tests import people as seed
 from tests.api import Answer
 from tests.people import ADMIN, AURORA, BOREALIS_OWNER, DATA_LAKE, MEMBER, OWNER, UNKNOWN_ID, WEB_SHOP
+from tests.service import factories
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code
 from tests.service.audited import trace
 from tests.service.queries import execute, fetch, fetch_scalars
@@ -26,7 +27,6 @@ def ask(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query
 
 
 def read(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query: str) -> list[dict[str, Any]]:
-    """Return the first page."""
     answer = ask(platform, path, person, limit="200", **query)
     assert answer.status == 200, answer
     return list(answer.json()["entries"])
@@ -116,7 +116,7 @@ def test_an_entry_is_shown_in_its_tenant_and_a_refused_member_in_the_organizatio
 
 def test_filters_choose_the_entries_they_name(platform: Running) -> None:
     # In the same session a repeated refusal is only counted.
-    platform.renew_sessions()
+    platform.tokens.clear()
     # The admin created the key and is the actor of its changes.
     by_admin, refused = rename(platform, "Shop of the admin", as_=ADMIN), rename(platform, "x", as_=MEMBER)
     by_key = rename(platform, "Shop of a key", key="terraform")
@@ -158,7 +158,7 @@ def test_an_invalid_filter_is_refused_by_name(platform: Running) -> None:
 
 def test_a_cursor_is_good_only_for_the_list_it_was_given_in(platform: Running) -> None:
     for _ in range(2):
-        platform.renew_sessions()
+        platform.tokens.clear()
         rename(platform, "x", as_=MEMBER)
     cursor = ask(platform, limit="1", outcome="refused").json()["nextCursor"]
     assert cursor
@@ -175,12 +175,10 @@ def test_a_cursor_is_good_only_for_the_list_it_was_given_in(platform: Running) -
 
 def test_pages_have_each_entry_once_and_the_newest_first(platform: Running, platform_database: Database) -> None:
     request_id, _ = trace()
-    entry: dict[str, Any] = dict.fromkeys(("actor_kind", "actor_id", "target", "outcome"), "x") | {"details": {}}
-    entry |= {"operation": "proof.many", "tenant_id": WEB_SHOP, "organization_id": AURORA}
-    [entry["at"]] = fetch_scalars(platform_database, select(func.max(audit_log.c.at)))
-    with platform_database.write() as connection:
-        for number in range(23):
-            connection.execute(insert(audit_log).values(entry | {"request_id": f"{request_id}-{number}"}))
+    [at] = fetch_scalars(platform_database, select(func.max(audit_log.c.at)))
+    members = {"operation": "proof.many", "tenant_id": WEB_SHOP, "organization_id": AURORA}
+    entries = [factories.entry(at=at, request_id=f"{request_id}-{number}", **members) for number in range(23)]
+    execute(platform_database, *(insert(audit_log).values(entry) for entry in entries))
     pages = platform.pages(f"{OF_WEB_SHOP}?limit=5&operation=proof", as_=OWNER)
     numbers = [one["requestId"].rpartition("-")[2] for page in pages for one in page["entries"]]
     assert numbers == [str(number) for number in reversed(range(23))]

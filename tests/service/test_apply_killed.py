@@ -44,8 +44,6 @@ def inventory(database: Database) -> Tagged:
 
 
 def on_each_statement(database: Database, do: Callable[[], object]) -> None:
-    """Call a function before every statement and every commit."""
-
     def notice(*_: object, **__: object) -> None:
         do()
 

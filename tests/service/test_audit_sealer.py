@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, event, insert, select, text, update
+from sqlalchemy import delete, insert, select, text, update
 
 from service.audit import chain
 from service.audit.sealer import Sealer, SealerLimits, insert_unsealed, seal_batch
@@ -19,7 +19,8 @@ from service.db.dialect import Busy
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log
 from tests.service.audited import KEY, NOW, SECRET, append_as_before, audited, record, seal, verdict, write_entry
-from tests.service.queries import execute, fetch, fetch_scalars
+from tests.service.factories import entry
+from tests.service.queries import execute, fetch, fetch_scalars, listening
 from tests.waiting import until
 
 NEVER = 3_600.0
@@ -39,7 +40,6 @@ def database(url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def other(url: str, database: Database) -> Iterator[Database]:
-    """The same, as another process opens it."""
     with closing(audited(url)) as opened:
         yield opened
 
@@ -47,10 +47,6 @@ def other(url: str, database: Database) -> Iterator[Database]:
 def write_three(database: Database) -> None:
     for number in range(3):
         write_entry(database, str(number))
-
-
-def entry(target: str) -> dict[str, Any]:
-    return dict.fromkeys(ENTRY_FIELDS, "x") | {"at": NOW, "details": {"n": 1.0}, "target": target}
 
 
 def counts(database: Database) -> tuple[int, int, Any]:
@@ -73,16 +69,9 @@ def targets(database: Database) -> list[str]:
 
 
 @contextmanager
-def listener(database: Database, notice: Callable[..., None], name: str = "before_cursor_execute") -> Iterator[None]:
-    event.listen(database.engine, name, notice)
-    yield
-    event.remove(database.engine, name, notice)
-
-
-@contextmanager
 def statements(database: Database) -> Iterator[list[str]]:
     executed = list[str]()
-    with listener(database, lambda *event: executed.append(event[2])):
+    with listening(database, lambda *event: executed.append(event[2])):
         yield executed
 
 
@@ -205,10 +194,10 @@ def test_a_sealer_that_dies_loses_nothing_and_a_removed_entry_leaves_no_gap(
             execute(other, delete(audit_log).where(audit_log.c.target == "1"))
 
     name = "commit" if statement == "COMMIT" else "before_cursor_execute"
-    with listener(database, die, name), pytest.raises(KeyboardInterrupt):
+    with listening(database, die, name), pytest.raises(KeyboardInterrupt):
         seal_batch(database, KEY)
     assert counts(database) == (0, 3, None)
-    with listener(database, remove), pytest.raises(RuntimeError):
+    with listening(database, remove), pytest.raises(RuntimeError):
         seal_batch(database, KEY)
     seal(database)
     assert targets(database) == ["0", "2"]
@@ -239,7 +228,7 @@ def test_an_entry_that_commits_while_the_sealer_stops_is_sealed(database: Databa
             go_on.wait(60)
 
     one = sealing(database)
-    with listener(database, hold, "after_cursor_execute"):
+    with listening(database, hold, "after_cursor_execute"):
         one.start()
         assert looked.wait(60)
         write_entry(database)
@@ -277,7 +266,7 @@ def test_a_sealer_continues_after_an_error(database: Database) -> None:
             failed.set()
             raise RuntimeError("the disk is full")
 
-    with listener(database, fail), running(sealing(database, limits=limits)):
+    with listening(database, fail), running(sealing(database, limits=limits)):
         write_entry(database)
         assert failed.wait(60)
         until(lambda: counts(database)[0] == 1)
@@ -285,23 +274,13 @@ def test_a_sealer_continues_after_an_error(database: Database) -> None:
 
 def test_an_idle_sealer_writes_nothing_and_asks_once_a_poll(database: Database) -> None:
     polled = threading.Semaphore(0)
-    with statements(database) as executed:
-        event.listen(database.engine, "checkin", lambda *_: polled.release())
-        with running(sealing(database, poll_seconds=0.01)):
-            for _ in range(10):
-                assert polled.acquire(timeout=60)
+    polls = listening(database, lambda *_: polled.release(), "checkin")
+    with statements(database) as executed, polls, running(sealing(database, poll_seconds=0.01)):
+        for _ in range(10):
+            assert polled.acquire(timeout=60)
     assert 10 <= len(executed) <= 12
     assert {statement.split(" ")[0] for statement in executed} == {"SELECT"}
     assert not [statement for statement in executed if "lock" in statement.lower()]
-    one = sealing(database)
-    with running(one):
-        until(lambda: not one._wake.is_set())
-        assert chain.can_append(database, SECRET)
-        with pytest.raises(ZeroDivisionError), database.write() as connection:  # noqa: PT012 - it fails at its end
-            record(connection)
-            raise ZeroDivisionError
-        assert not one._wake.is_set(), "a rolled-back change and readiness do not wake it"
-    assert counts(database)[0] == 0
 
 
 def test_a_log_that_is_locked_or_broken_is_not_writable(database: Database, other: Database) -> None:

@@ -12,11 +12,11 @@ from sqlalchemy import Executable, delete, select, update
 from service.audit import chain
 from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused, drop_segment, export_segment, is_dropped
-from service.audit.verification import ALTERED, MOVED
+from service.audit.verification import ALTERED, MOVED, verify
 from service.db.engine import Database
 from service.db.tables import audit_checkpoints, audit_head, audit_log
 from tests.service.audited import KEY, NOW, SECRET, fault_of, seal, verdict, write_entry
-from tests.service.queries import execute, fetch, fetch_scalars
+from tests.service.queries import execute, fetch, fetch_row, fetch_scalars
 
 LATER = NOW + timedelta(days=365)
 
@@ -111,8 +111,8 @@ def test_an_export_is_bounded_by_an_instant_its_size_and_an_altered_entry(log: D
 def test_after_a_drop_the_rest_verifies_and_names_what_was_dropped(log: Database) -> None:
     proof = export(log, days=4)
     drop(log, proof)
-    [row] = fetch(log, select(audit_checkpoints))
-    assert dict(row._mapping) == {
+    row = fetch_row(log, select(audit_checkpoints))
+    assert row == {
         "first_sequence": 1,
         "last_sequence": 4,
         "entries": 4,
@@ -120,7 +120,7 @@ def test_after_a_drop_the_rest_verifies_and_names_what_was_dropped(log: Database
         "hash": proof.hash,
         "export_digest": proof.sha256,
         "dropped_at": LATER,
-        "seal": row.seal,
+        "seal": row["seal"],
     }
     write(log, 11)
     assert sizes(log) == (7, 4)
@@ -165,21 +165,24 @@ TAMPERING: dict[str, tuple[Executable, tuple[int | None, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", TAMPERING)
-def test_a_removal_or_another_checkpoint_after_a_drop_is_detected(log: Database, name: str) -> None:
+def test_a_removal_or_another_checkpoint_after_a_drop_is_detected(log: Database) -> None:
     drop(log, export(log, days=4))
-    statement, expected = TAMPERING[name]
-    execute(log, statement)
-    assert fault_of(log) == expected
-    if name in CHANGED:
-        with log.read() as connection, pytest.raises(ChainBroken):
-            export_segment(connection, KEY, after=0, before=LATER)
+    for name, (statement, expected) in TAMPERING.items():
+        with log.write() as connection:
+            connection.execute(statement)
+            fault = verify(connection, KEY).fault
+            assert fault
+            assert (fault.id, fault.reason) == expected, name
+            if name in CHANGED:
+                with pytest.raises(ChainBroken):
+                    export_segment(connection, KEY, after=0, before=LATER)
+            connection.rollback()
 
 
 def test_dropped_entries_and_a_removed_checkpoint_or_head_are_not_replaced(log: Database) -> None:
-    [row] = fetch(log, select(audit_log).where(audit_log.c.sequence == 4))
+    row = fetch_row(log, select(audit_log).where(audit_log.c.sequence == 4))
     drop(log, export(log, days=4))
-    execute(log, audit_log.insert().values(dict(row._mapping)))
+    execute(log, audit_log.insert().values(row))
     assert fault_of(log)[1] == MOVED
     execute(log, delete(audit_log).where(audit_log.c.sequence == 4))
     drop(log, export(log, days=10))

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from sqlalchemy import insert, select, update
 from service.app import open_platform
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants
+from service.http_server.sockets import StartError
 from service.operator import backup_archive
 from service.operator.backup import create_backup
 from service.operator.backup_archive import InvalidBackup
 from service.operator.restore import READY, STAGED, finish_interrupted_restore, restore_backup
 from service.settings import Settings, from_arguments
 from tests.people import AURORA, OWNER, STAGING
+from tests.service import factories
 from tests.service.queries import execute, fetch_scalars
 from tests.service.running import Running
 from tests.waiting import until
@@ -35,8 +37,12 @@ from tests.waiting import until
 RENAME = f"/api/v1/tenants/{STAGING}"
 
 
+def settings_in(folder: Path, *flags: str) -> Settings:
+    return from_arguments(["--data-dir", str(folder), *flags], {})
+
+
 def settings_of(running: Running) -> Settings:
-    return from_arguments(["--data-dir", str(running.folder), "--database", running.database_url], {})
+    return settings_in(running.folder, "--database", running.database_url)
 
 
 def rename(running: Running, name: str) -> None:
@@ -115,8 +121,9 @@ def test_only_a_stopped_platform_is_restored_and_dropped_entries_stay_so(platfor
     assert platform.ask("POST", "/api/v1/platform/audit/drop", body=segment).status == 200
     create_backup(settings, file)
     dropped = verified(platform)["dropped"]
-    result = restored(file, "--data-dir", str(platform.folder), "--database", platform.database_url)
-    assert (result.returncode, "is already running" in result.stderr) == (75, True)
+    with pytest.raises(StartError, match="is already running") as running:
+        restore_backup(settings, file)
+    assert running.value.status == 75
     assert platform.stop() == 0
     assert restore_backup(settings, file)["auditWhole"]
     platform.start()
@@ -174,42 +181,30 @@ Forge = Callable[[list[Part]], list[Part]]
 """Make the parts of another archive from those of a good backup."""
 
 
-def change_manifest(**changes: Any) -> Forge:
-    return lambda parts: sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts))
+def change_manifest(parts: list[Part], **changes: Any) -> list[Part]:
+    return sealed(json.dumps(json.loads(parts[0][1]) | changes).encode(), parts, secret_in(parts))
 
 
-def rename_keys(name: str) -> Forge:
-
-    def forge(parts: list[Part]) -> list[Part]:
-        for member, _ in parts:
-            member.name = name if member.name == "world-keys.json" else member.name
-        manifest = parts[0][1].replace(b'"world-keys.json"', json.dumps(name).encode())
-        return sealed(manifest, parts, secret_in(parts))
-
-    return forge
+def rename_keys(name: str, parts: list[Part]) -> list[Part]:
+    for member, _ in parts:
+        member.name = name if member.name == "world-keys.json" else member.name
+    return sealed(parts[0][1].replace(b'"world-keys.json"', json.dumps(name).encode()), parts, secret_in(parts))
 
 
-def link_secret(kind: bytes) -> Forge:
-    """Return a forgery whose secret is a link, as another program would follow it."""
-
-    def forge(parts: list[Part]) -> list[Part]:
-        for member, _ in parts:
-            if member.name == "secret.key":
-                member.type, member.linkname = kind, "/etc/passwd"
-        return parts
-
-    return forge
+def link_secret(kind: bytes, parts: list[Part]) -> list[Part]:
+    """Make the secret a link, as another program would follow it."""
+    for member, _ in parts:
+        if member.name == "secret.key":
+            member.type, member.linkname = kind, "/etc/passwd"
+    return parts
 
 
-def flip_bit(name: str) -> Forge:
-    def forge(parts: list[Part]) -> list[Part]:
-        return [(one, bytes([data[0] ^ 1, *data[1:]]) if one.name == name else data) for one, data in parts]
-
-    return forge
+def flip_bit(name: str, parts: list[Part]) -> list[Part]:
+    return [(one, bytes([data[0] ^ 1, *data[1:]]) if one.name == name else data) for one, data in parts]
 
 
-def change_end(*parts: Part, of: int = 1) -> Forge:
-    return lambda good: [*good[:-of], *parts]
+def change_end(*end: Part, of: int = 1) -> Forge:
+    return lambda parts: [*parts[:-of], *end]
 
 
 UNFIT: dict[str, tuple[Forge, str]] = {
@@ -221,23 +216,23 @@ UNFIT: dict[str, tuple[Forge, str]] = {
     ),
     "an empty seal": (change_end((tarfile.TarInfo(backup_archive.SEAL), b"")), "its seal does not match the secret in"),
     "without a seal": (change_end(), "it has no seal.*--trust"),
-    "a bit of the database": (flip_bit("platform.db"), "damaged"),
-    "a bit of the secret": (flip_bit("secret.key"), "damaged"),
-    "a bit of the manifest": (flip_bit("manifest.json"), "not a frost backup|damaged"),
-    "a symbolic link": (link_secret(tarfile.SYMTYPE), "another file in place"),
-    "a hard link": (link_secret(tarfile.LNKTYPE), "another file in place"),
-    "a device": (link_secret(tarfile.CHRTYPE), "another file in place"),
-    "a way up": (rename_keys("../../evil"), "unexpected file"),
-    "a way elsewhere": (rename_keys("/tmp/evil"), "unexpected file"),
-    "another file": (rename_keys("platform.lock"), "unexpected file"),
-    "huge": (change_manifest(files={"secret.key": {"bytes": 2**60, "sha256": "0"}}), "not enough space"),
-    "newer format": (change_manifest(format=99), "newer frost"),
-    "newer schema": (change_manifest(revision="0999", version="9.9"), "newer frost"),
-    "another schema than it says": (change_manifest(revision="0001"), "its database is corrupt"),
-    "of PostgreSQL": (change_manifest(database="postgresql"), "has a postgresql database"),
-    "no secret": (change_manifest(files={}), "not a frost backup"),
-    "a file without its digest": (change_manifest(files={"secret.key": {"bytes": 32}}), "not a frost backup"),
-    "without an instant": (change_manifest(createdAt=None), "not a frost backup"),
+    "a bit of the database": (partial(flip_bit, "platform.db"), "damaged"),
+    "a bit of the secret": (partial(flip_bit, "secret.key"), "damaged"),
+    "a bit of the manifest": (partial(flip_bit, "manifest.json"), "not a frost backup|damaged"),
+    "a symbolic link": (partial(link_secret, tarfile.SYMTYPE), "another file in place"),
+    "a hard link": (partial(link_secret, tarfile.LNKTYPE), "another file in place"),
+    "a device": (partial(link_secret, tarfile.CHRTYPE), "another file in place"),
+    "a way up": (partial(rename_keys, "../../evil"), "unexpected file"),
+    "a way elsewhere": (partial(rename_keys, "/tmp/evil"), "unexpected file"),
+    "another file": (partial(rename_keys, "platform.lock"), "unexpected file"),
+    "huge": (partial(change_manifest, files={"secret.key": {"bytes": 2**60, "sha256": "0"}}), "not enough space"),
+    "newer format": (partial(change_manifest, format=99), "newer frost"),
+    "newer schema": (partial(change_manifest, revision="0999", version="9.9"), "newer frost"),
+    "another schema than it says": (partial(change_manifest, revision="0001"), "its database is corrupt"),
+    "of PostgreSQL": (partial(change_manifest, database="postgresql"), "has a postgresql database"),
+    "no secret": (partial(change_manifest, files={}), "not a frost backup"),
+    "a file without its digest": (partial(change_manifest, files={"secret.key": {"bytes": 32}}), "not a frost backup"),
+    "without an instant": (partial(change_manifest, createdAt=None), "not a frost backup"),
 }
 NO_ARCHIVE: dict[str, Callable[[Path, bytes], object]] = {
     "not a frost backup": lambda path, good: path.write_bytes(b"a" * 2000),
@@ -263,47 +258,43 @@ def test_an_invalid_backup_is_refused_and_changes_nothing(stopped: Stopped, tmp_
     assert not list(settings.data_dir.parent.rglob("evil"))
 
 
-def restored(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "service.operator.restore", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 def test_a_backup_without_a_seal_is_restored_with_trust_only(stopped: Stopped, tmp_path: Path) -> None:
     settings, good = stopped
-    arguments = (tmp_path / "earlier.tar", "--data-dir", settings.data_dir)
-    write(tmp_path / "earlier.tar", members(good)[:-1])
+    file = tmp_path / "earlier.tar"
+    write(file, members(good)[:-1])
     before = state(settings.data_dir)
-    for more in ((), ("--check",)):
-        refused = restored(*arguments, *more)
-        assert refused.returncode == 3
-        assert refused.stderr == (
-            "it has no seal: an earlier release created it, or the seal was removed; "
-            "--trust restores it without verification\n"
-        )
+    command = [sys.executable, "-m", "service.operator.restore", str(file), "--data-dir", str(settings.data_dir)]
+    refused = subprocess.run([*command, "--check"], capture_output=True, text=True, timeout=120, check=False)
+    assert (refused.returncode, refused.stderr) == (
+        3,
+        "it has no seal: an earlier release created it, or the seal was removed; "
+        "--trust restores it without verification\n",
+    )
     assert state(settings.data_dir) == before
-    result = restored(*arguments, "--trust")
-    assert result.returncode == 0, result
-    assert json.loads(result.stdout)["auditWhole"]
+    assert restore_backup(settings, file, trust=True)["auditWhole"]
 
 
 def test_an_empty_machine_is_restored_with_the_secret_or_with_trust(stopped: Stopped, tmp_path: Path) -> None:
     settings, good = stopped
-    empty, second = tmp_path / "empty", tmp_path / "second"
-    refused = restored(good, "--data-dir", empty)
-    assert refused.returncode == 3
-    assert refused.stderr.startswith(f"its seal cannot be verified: no secret in {empty / 'secret.key'}; ")
-    assert "--secret-file FILE" in refused.stderr
-    assert "--trust" in refused.stderr
-    assert {path.name for path in empty.iterdir()} <= {"platform.lock"}
-    assert restored(good, "--data-dir", empty, "--trust").returncode == 0
-    secret = settings.secret_file.read_bytes()
-    assert (empty / "secret.key").read_bytes() == secret
+    empty = settings_in(tmp_path / "empty")
+    with pytest.raises(InvalidBackup) as refused:
+        restore_backup(empty, good)
+    reason = str(refused.value)
+    assert reason.startswith(f"its seal cannot be verified: no secret in {empty.secret_file}; ")
+    assert "--secret-file FILE" in reason
+    assert "--trust" in reason
+    assert {path.name for path in empty.data_dir.iterdir()} <= {"platform.lock"}
+    restore_backup(empty, good, trust=True)
+    assert empty.secret_file.read_bytes() == settings.secret_file.read_bytes()
     # The secret of the backup verifies it from another file, and another secret does not.
-    for data, flags, status in ((b"o" * 32, ["--trust"], 3), (secret, [], 0)):
-        file = tmp_path / f"{status}.key"
-        file.write_bytes(data)
-        file.chmod(0o600)
-        assert restored(good, "--data-dir", second, "--secret-file", file, *flags).returncode == status
+    other = tmp_path / "other.key"
+    other.touch(0o600)
+    second = settings_in(tmp_path / "second", "--secret-file", str(other))
+    other.write_bytes(b"o" * 32)
+    with pytest.raises(InvalidBackup):
+        restore_backup(second, good, trust=True)
+    other.write_bytes(settings.secret_file.read_bytes())
+    assert restore_backup(second, good)["auditWhole"]
 
 
 def test_a_wrong_seal_is_refused_with_trust_as_well(stopped: Stopped, tmp_path: Path) -> None:
@@ -311,16 +302,15 @@ def test_a_wrong_seal_is_refused_with_trust_as_well(stopped: Stopped, tmp_path: 
     settings, good = stopped
     parts, file = members(good), tmp_path / "changed.tar"
     write(file, sealed(json.dumps(json.loads(parts[0][1]) | {"createdAt": "2020-01-01T00:00:00.000Z"}).encode(), parts))
-    for data_dir in (settings.data_dir, tmp_path / "empty"):
-        refused = restored(file, "--data-dir", data_dir, "--trust")
-        assert (refused.returncode, len(refused.stderr.splitlines())) == (3, 1)
-        assert "its seal does not match" in refused.stderr
+    for place in (settings, settings_in(tmp_path / "empty")):
+        with pytest.raises(InvalidBackup, match="its seal does not match"):
+            restore_backup(place, file, trust=True)
 
 
 def test_a_backup_needs_a_platform_and_replaces_no_file(stopped: Stopped, tmp_path: Path) -> None:
     settings, good = stopped
     before = good.read_bytes()
-    elsewhere = from_arguments(["--data-dir", str(tmp_path)], {})
+    elsewhere = settings_in(tmp_path)
     for reason, place, file in (("already exists", settings, good), ("no platform in", elsewhere, tmp_path / "b.tar")):
         with pytest.raises(InvalidBackup, match=reason):
             create_backup(place, file)
@@ -329,10 +319,9 @@ def test_a_backup_needs_a_platform_and_replaces_no_file(stopped: Stopped, tmp_pa
 
 def change(settings: Settings) -> None:
     """Rename all tenants, and add an entry without a hash."""
-    entry = dict.fromkeys(("request_id", "actor_kind", "actor_id", "operation", "outcome"), "platform")
-    entry |= {"at": datetime(2026, 1, 1, tzinfo=UTC), "target": "since", "details": {}}
+    entry = insert(audit_log).values(factories.entry("since"))
     with closing(Database(settings.database_url)) as database:
-        execute(database, update(tenants).values(display_name="changed since"), insert(audit_log).values(entry))
+        execute(database, update(tenants).values(display_name="changed since"), entry)
 
 
 def is_changed(settings: Settings) -> bool:
@@ -345,8 +334,7 @@ def test_a_database_on_another_disk_is_restored(tmp_path: Path) -> None:
         pytest.skip("needs a second file system: /dev/shm is none here")
     folder.mkdir(mode=0o700)
     with tempfile.TemporaryDirectory(dir=disk) as elsewhere:
-        flags = ["--data-dir", str(folder), "--world", "empty", "--database", f"sqlite:///{elsewhere}/other.db"]
-        settings = from_arguments(flags, {})
+        settings = settings_in(folder, "--world", "empty", "--database", f"sqlite:///{elsewhere}/other.db")
         open_platform(settings).database.close()
         create_backup(settings, tmp_path / "good.tar")
         change(settings)

@@ -24,8 +24,6 @@ from tests.waiting import until
 
 
 class Source:
-    """Gathers names for `platform_state`."""
-
     def __init__(self, *names: str, error: Exception | None = None) -> None:
         self.names, self.error = list(names), error
 

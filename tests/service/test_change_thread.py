@@ -11,7 +11,7 @@ from sqlalchemy import event, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from service.db.change_thread import ChangeThread
-from service.db.dialect import Busy, is_lock_timeout
+from service.db.dialect import is_lock_timeout
 from service.db.engine import Database
 from service.db.group_commit import GroupCommit
 from service.db.prepared import PreparedStatements
@@ -36,7 +36,6 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
 
 @pytest.fixture
 def statements(database: Database) -> list[str]:
-    """The statements that begin and end transactions."""
     recorded: list[str] = []
 
     def record(statement: str) -> None:
@@ -114,18 +113,6 @@ async def test_changes_of_the_thread_and_of_others_take_turns(database: Database
     assert await asyncio.gather(*calls) == ["a", "b"]
     other.join()
     assert set(stored(database)) == {"test other", "test a", "test b"}
-
-
-async def test_a_second_transaction_in_a_call_is_refused_at_once(database: Database) -> None:
-    def nested() -> None:
-        with database.write():
-            with pytest.raises(RuntimeError, match="in a write transaction"):
-                store(database, "inner")
-            with pytest.raises(Busy), database.write_without_waiting():
-                raise AssertionError("two transactions at once")
-
-    assert await run_together(database, nested, lambda: store(database, "a")) == [None, "a"]
-    assert stored(database) == {"test a": ""}
 
 
 async def test_a_cancelled_caller_waits_for_its_change(database: Database) -> None:

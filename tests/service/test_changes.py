@@ -4,14 +4,11 @@ Each request is held twice: with half of its body sent, and between the guard's 
 revocation are in test_revocations.py.
 """
 
-import ast
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from service.app import AREAS
 from service.authz.route_policies import ROUTE_POLICIES
 from tests.people import AURORA, OWNER, WEB_SHOP
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
@@ -34,7 +31,6 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InTh
 
 @pytest.fixture(scope="module")
 def ids(platform: InThisProcess) -> dict[str, str]:
-    """The ids in the paths of the requests."""
     iam, key = Iam(platform), Key(platform, "compute:read")
     group_id = iam.group("held")
     policy_id, binding_id = iam.policy("held", allow("compute:instances:read")), iam.binding("held")
@@ -94,25 +90,6 @@ def test_every_body_belongs_to_a_changing_route() -> None:
     assert {*BODIES, *QUERIES} <= {ROUTE_POLICIES[line].audit_event for line in CHANGING}
 
 
-# Functions of route modules that write without a caller who could lose a right: those of the operator, and the exchange
-# of a workload's token, which checks the token again inside its transaction.
-WITHOUT_CALLER = {
-    "cancel_operation",
-    "drop_audit_segment",
-    "exchange_subject_token",
-    "restore_account",
-    "review_quota_request",
-    "stop_platform",
-}
-
-
-def test_routes_begin_a_transaction_only_with_a_new_decision() -> None:
-    """`change` is the only way to write in a module of routes."""
-    nodes = [node for area in AREAS for node in ast.walk(ast.parse(inspect.getsource(area)))]
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    assert {one.name for one in functions if "database.write(" in ast.unparse(one)} <= WITHOUT_CALLER
-
-
 def request_of(platform: InThisProcess, line: tuple[str, str], ids: dict[str, str]) -> tuple[str, str, Any]:
     """Return method, path and body of a request that its caller may make."""
     event = ROUTE_POLICIES[line].audit_event or ""
@@ -127,9 +104,10 @@ def request_of(platform: InThisProcess, line: tuple[str, str], ids: dict[str, st
 
 # Where a request is held while its caller loses the right to it.
 HOLDS = {"body": InThisProcess.hold_body, "change": InThisProcess.hold_change}
+every_place = pytest.mark.parametrize("place", [pytest.param("body", marks=pytest.mark.slow), "change"])
 
 
-@pytest.mark.parametrize("place", HOLDS)
+@every_place
 @pytest.mark.parametrize("line", sorted(CHANGING), ids=" ".join)
 def test_a_held_change_is_refused_after_its_session_has_ended(
     platform: InThisProcess, ids: dict[str, str], line: tuple[str, str], place: str
@@ -141,7 +119,7 @@ def test_a_held_change_is_refused_after_its_session_has_ended(
     platform.require_refused(held, SIGNED_OUT)
 
 
-@pytest.mark.parametrize("place", HOLDS)
+@every_place
 @pytest.mark.parametrize("line", OPEN_TO_KEYS, ids=" ".join)
 def test_a_held_change_is_refused_after_its_key_was_revoked(
     platform: InThisProcess, ids: dict[str, str], line: tuple[str, str], place: str

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from service.settings import from_arguments
-from tests.api import Answer, exchange
-from tests.people import OWNER
 from tests.service.access import code
-from tests.service.running import Executed, tcp_address
+from tests.service.running import Executed, Running, ask_on, tcp_address
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -121,9 +119,6 @@ def test_a_failed_start_is_reported_in_one_line(tmp_path: Path) -> None:
     [
         ([], "--data-dir is required"),
         (["--data-dir", "x", "--world", "moon"], "--world must be one of"),
-        (["--data-dir", "x", "--listen", "8080"], "--listen must be HOST:PORT"),
-        (["--data-dir", "x", "--idle-minutes", "-1"], "--idle-minutes must be a number"),
-        (["--data-dir", "x", "--issuer", "http://idp.example"], "--issuer must be `local` or an https URL"),
         (["--data-dir", "x", "--nonsense"], "unrecognized arguments"),
     ],
 )
@@ -152,17 +147,9 @@ def test_an_idle_platform_stops_unless_an_operation_is_open() -> None:
             running.process.wait(8)
 
 
-def test_over_tcp_no_header_makes_an_operator_and_there_is_no_local_issuer() -> None:
+def test_over_tcp_no_header_makes_an_operator(network: Running) -> None:
     """`test_matrix.py` has every route over TCP."""
-    with Executed(None, "demo", "--listen", "127.0.0.1:0") as running:
-        host, port = tcp_address(running)
-
-        def tcp(path: str, **headers: str) -> Answer:
-            return exchange(http.client.HTTPConnection(host, port, timeout=60), "GET", path, headers, None)
-
-        headers = {"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}
-        assert code(tcp("/api/v1/platform/status", **headers)) == (404, "PATH_NOT_ROUTED")
-        for path in (".well-known/openid-configuration", "jwks", "token"):
-            assert code(tcp(f"/issuer/{path}")) == (404, "NOT_FOUND")
-        assert tcp("/api/v1/auth/cli-config").status == 503
-        assert tcp("/api/v1/me", Authorization=f"Bearer {running.token(OWNER)}").status == 200
+    connection = http.client.HTTPConnection(*tcp_address(network), timeout=60)
+    forged = (("X-Forwarded-For", "uid:0"), ("Forwarded", "for=unix:"))
+    assert code(ask_on(connection, "GET", "/api/v1/platform/status", forged)) == (404, "PATH_NOT_ROUTED")
+    assert ask_on(connection, "GET", "/api/v1/auth/cli-config", ()).status == 503

@@ -33,8 +33,8 @@ AT_ONCE = 10.0
 
 
 @pytest.fixture
-def platform(database_url: str) -> Iterator[Live]:
-    with Live(database_url) as platform:
+def platform(world_url: str | None) -> Iterator[Live]:
+    with Live(world_url) as platform:
         yield platform
 
 
@@ -46,9 +46,9 @@ def listen(platform: Live, tenant: str, token: str = "", key: str = "") -> Event
 
 
 @pytest.mark.slow
-def test_a_stream_signals_each_step_of_provisioning_and_ends_with_the_platform(database_url: str) -> None:
+def test_a_stream_signals_each_step_of_provisioning_and_ends_with_the_platform(world_url: str | None) -> None:
     # Slow enough for a poll, four a second, at every step.
-    with Live(database_url, pace=0.5) as platform:
+    with Live(world_url, pace=0.5) as platform:
         token = platform.owner()
         tenant = platform.create_tenant(token, "Telescope")
         reader = listen(platform, tenant["id"], token)
@@ -143,7 +143,7 @@ def test_streams_of_a_tenant_end_with_the_membership(platform: Live, platform_da
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("world_url", ["sqlite"], indirect=True)
 def test_closed_streams_no_longer_count_towards_the_limits(platform: Live) -> None:
     people = [OWNER, ADMIN, MEMBER, VIEWER, REGIONAL]
     tokens = [platform.sign_in(person) for person in people]
@@ -166,9 +166,9 @@ def test_closed_streams_no_longer_count_towards_the_limits(platform: Live) -> No
     until(lambda: EventReader(platform, NEWSROOM, token).answer.status == 200)
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_new_stream_ends_one_of_the_person_with_the_most(database_url: str) -> None:
-    limited = Live(database_url)
+@pytest.mark.parametrize("world_url", ["sqlite"], indirect=True)
+def test_a_new_stream_ends_one_of_the_person_with_the_most(world_url: str | None) -> None:
+    limited = Live(world_url)
     limited.variables["FROST_PLATFORM_MAX_EVENT_STREAMS"] = "3"
     with limited as platform:
         owner, member, viewer, admin = map(platform.sign_in, (OWNER, MEMBER, VIEWER, ADMIN))
@@ -269,9 +269,8 @@ async def test_an_operation_that_ends_between_two_polls_is_signalled(
 
 
 def entry(tenant_id: str | None, operation: str, outcome: str = "done", **members: Any) -> dict[str, Any]:
-    caller = {"request_id": "r", "actor_kind": "session", "actor_id": "u"}
-    change = {"tenant_id": tenant_id, "operation": operation, "target": "policy:p", "outcome": outcome, "details": {}}
-    return {"at": NOW} | caller | change | members
+    change = {"tenant_id": tenant_id, "operation": operation, "outcome": outcome}
+    return factories.entry("policy:p", NOW, **change | members)
 
 
 def add(database: Database, *rows: dict[str, Any]) -> None:

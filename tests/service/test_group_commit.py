@@ -87,7 +87,6 @@ class Group:
 
     @property
     def steps(self) -> list[str]:
-        """The transactions, without the ends of calls."""
         return [step for step in self.transactions if not step.startswith("end")]
 
     @property

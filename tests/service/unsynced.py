@@ -9,7 +9,7 @@ import _sqlite3
 import ctypes
 import sys
 from collections import defaultdict
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_void_p, cast
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p, cast
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -21,48 +21,16 @@ DELETE = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int)
 WRITE = CFUNCTYPE(c_int, c_void_p, c_void_p, c_int, c_int64)
 TRUNCATE = CFUNCTYPE(c_int, c_void_p, c_int64)
 SYNC = CFUNCTYPE(c_int, c_void_p, c_int)
-CHANGED: dict[str, Any] = {"write": WRITE, "truncate": TRUNCATE, "sync": SYNC}
-
-
-class Vfs(Structure):
-    """The first members of `sqlite3_vfs`; the others are used as they are."""
-
-    _fields_ = [
-        ("version", c_int),
-        ("file_size", c_int),
-        ("path_size", c_int),
-        ("next", c_void_p),
-        ("name", c_char_p),
-        ("data", c_void_p),
-        ("open", OPEN),
-        ("delete", DELETE),
-    ]
-
-
-class Methods(Structure):
-    """`sqlite3_io_methods`, version 3."""
-
-    _fields_ = [
-        ("version", c_int),
-        ("close", c_void_p),
-        ("read", c_void_p),
-        ("write", WRITE),
-        ("truncate", TRUNCATE),
-        ("sync", SYNC),
-        ("others", c_void_p * 13),
-    ]
+# `sqlite3_vfs` and `sqlite3_io_methods` (version 3) as words of a pointer's size.
+VFS, METHODS = c_void_p * 7, c_void_p * 19
+X_OPEN, X_DELETE = 5, 6
+X_WRITE, X_TRUNCATE, X_SYNC = 3, 4, 5
 
 
 def library() -> Any:
     """The SQLite library of this interpreter; None if it does not show its functions."""
     found = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
     return found if hasattr(found, "sqlite3_vfs_find") else None
-
-
-def address_of(function: Any) -> int:
-    address = cast(function, c_void_p).value
-    assert address
-    return address
 
 
 class SyncedFiles:
@@ -75,21 +43,17 @@ class SyncedFiles:
         self.paths: dict[int, str] = {}
         self.lock = RLock()
 
-    def copy(self, path: str) -> Path:
-        return self.folder / Path(path).name
-
-    def open(self, file: int, path: str) -> None:
-        with self.lock:
-            self.paths[file] = path
-
     def write(self, file: int, offset: int, content: bytes | None) -> None:
         with self.lock:
-            self.unsynced[self.paths[file]].append((offset, content))
+            if file in self.paths:
+                self.unsynced[self.paths[file]].append((offset, content))
 
     def sync(self, file: int) -> None:
         with self.lock:
-            path = self.paths[file]
-            copy = self.copy(path)
+            path = self.paths.get(file)
+            if path is None:
+                return
+            copy = self.folder / Path(path).name
             copy.touch()
             with copy.open("r+b") as out:
                 for offset, content in self.unsynced.pop(path, []):
@@ -102,58 +66,61 @@ class SyncedFiles:
     def delete(self, path: str) -> None:
         with self.lock:
             self.unsynced.pop(path, None)
-            self.copy(path).unlink(missing_ok=True)
+            (self.folder / Path(path).name).unlink(missing_ok=True)
 
 
 def install(files: SyncedFiles) -> list[Any]:
     """Change the methods of SQLite's default VFS in this process; return the objects that must stay referenced."""
     sqlite = library()
-    sqlite.sqlite3_vfs_find.restype = POINTER(Vfs)
-    vfs = sqlite.sqlite3_vfs_find(None).contents
-    real_open, real_delete = OPEN(address_of(vfs.open)), DELETE(address_of(vfs.delete))
-    known: dict[int, Methods] = {}
+    sqlite.sqlite3_vfs_find.restype = c_void_p
+    vfs = VFS.from_address(sqlite.sqlite3_vfs_find(None))
+    real_open, real_delete = OPEN(vfs[X_OPEN]), DELETE(vfs[X_DELETE])
+    known: dict[int, Any] = {}
     kept: list[Any] = [real_open, real_delete, known]
 
-    def methods_with_copies(methods: Methods) -> Methods:
-        real = {name: kind(address_of(getattr(methods, name))) for name, kind in CHANGED.items()}
+    def replace(words: Any, number: int, function: Any) -> None:
+        kept.append(function)
+        words[number] = cast(function, c_void_p).value
+
+    def methods_with_copies(real: Any) -> Any:
+        real_write, real_truncate = WRITE(real[X_WRITE]), TRUNCATE(real[X_TRUNCATE])
 
         def write(file: int, content: int, size: int, offset: int) -> int:
-            files.write(file, offset, ctypes.string_at(content, size)) if file in files.paths else None
-            return int(real["write"](file, content, size, offset))
+            files.write(file, offset, ctypes.string_at(content, size))
+            return int(real_write(file, content, size, offset))
 
         def truncate(file: int, size: int) -> int:
-            files.write(file, size, None) if file in files.paths else None
-            return int(real["truncate"](file, size))
+            files.write(file, size, None)
+            return int(real_truncate(file, size))
 
         def sync(file: int, flags: int) -> int:
-            if file in files.paths:
-                files.sync(file)
+            files.sync(file)
             return 0
 
-        changed = Methods.from_buffer_copy(methods)
-        changed.write, changed.truncate, changed.sync = WRITE(write), TRUNCATE(truncate), SYNC(sync)
-        kept.append((real, changed.write, changed.truncate, changed.sync))
+        changed = METHODS(*real)
+        replace(changed, X_WRITE, WRITE(write))
+        replace(changed, X_TRUNCATE, TRUNCATE(truncate))
+        replace(changed, X_SYNC, SYNC(sync))
         return changed
 
     def open_(vfs_pointer: int, name: int | None, file: int, flags: int, out: int | None) -> int:
         result = int(real_open(vfs_pointer, name, file, flags, out))
-        pointer = cast(file, POINTER(c_void_p))
-        if result == 0 and pointer.contents.value and name and flags & DURABLE_FILES:
-            files.open(file, ctypes.string_at(name).decode())
-            address = pointer.contents.value
-            if address not in known:
-                known[address] = methods_with_copies(Methods.from_address(address))
-            pointer.contents.value = ctypes.addressof(known[address])
-        else:
-            files.paths.pop(file, None)
+        address = cast(file, POINTER(c_void_p))
+        files.paths.pop(file, None)
+        if result == 0 and address.contents.value and name and flags & DURABLE_FILES:
+            files.paths[file] = ctypes.string_at(name).decode()
+            methods = address.contents.value
+            if methods not in known:
+                known[methods] = methods_with_copies(METHODS.from_address(methods))
+            address.contents.value = ctypes.addressof(known[methods])
         return result
 
     def delete(vfs_pointer: int, name: bytes, sync_folder: int) -> int:
         files.delete(name.decode())
         return int(real_delete(vfs_pointer, name, sync_folder))
 
-    vfs.open, vfs.delete = OPEN(open_), DELETE(delete)
-    kept += [vfs.open, vfs.delete]
+    replace(vfs, X_OPEN, OPEN(open_))
+    replace(vfs, X_DELETE, DELETE(delete))
     return kept
 
 

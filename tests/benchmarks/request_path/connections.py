@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from tests.benchmarks import wrk
 from tests.benchmarks.processors import CORES, SERVER, pin
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import reads, renames
 from tests.benchmarks.samples import Sample, compare, take, warm_up
-from tests.benchmarks.servers import Platform, stores
+from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import POSTGRESQL, SQLITE
 from tests.benchmarks.wrk import Load
 
@@ -18,34 +17,22 @@ TWO_CORES_GOAL = 1.0
 
 
 def run() -> Iterator[Line]:
-    if not wrk.is_installed():
-        return
-    for store in stores():
-        with Platform(store) as platform:
-            for what, load in (("reads", reads(platform)), ("writes", renames(platform))):
-                warm_up(load, platform.server)
-                for more, fewer in PAIRS:
-                    yield compare(
-                        f"{what}, {more} connections ({store.name})",
-                        partial(take, load, platform.server, more),
-                        partial(take, load, platform.server, fewer),
-                        GOALS[more, store.name],
-                        f"{fewer} connection{'s' if fewer > 1 else ''}",
-                    )
-                if len(CORES) < 2:
-                    print("skipped: this machine has one core")
-                elif what == "reads":
-                    yield compare(
-                        f"reads, two cores for the platform ({store.name})",
-                        partial(take_on, load, platform, frozenset(CORES[:2])),
-                        partial(take_on, load, platform, SERVER),
-                        TWO_CORES_GOAL,
-                        "one core; the load is on the second",
-                    )
+    for name, platform in platforms():
+        for what, load in (("reads", reads(platform)), ("writes", renames(platform))):
+            warm_up(load, platform.server)
+            for more, fewer in PAIRS:
+                many, few = (partial(take, load, platform.server, number) for number in (more, fewer))
+                against = f"{fewer} connection{'s' if fewer > 1 else ''}"
+                yield compare(f"{what}, {more} connections ({name})", many, few, GOALS[more, name], against)
+            if len(CORES) < 2:
+                print("skipped: this machine has one core")
+            elif what == "reads":
+                two, one = (partial(take_on, load, platform, cores) for cores in (frozenset(CORES[:2]), SERVER))
+                against = "one core; the load is on the second"
+                yield compare(f"reads, two cores for the platform ({name})", two, one, TWO_CORES_GOAL, against)
 
 
 def take_on(load: Load, platform: Platform, cores: frozenset[int]) -> Sample:
-    """Put a load on a platform that may use these cores."""
     server = platform.server
     pin(server.pid, cores)
     return take(load, server)

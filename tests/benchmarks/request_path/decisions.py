@@ -4,16 +4,14 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.benchmarks import wrk
 from tests.benchmarks.cerbos import binary, cerbos
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import JSON, instances, keys
 from tests.benchmarks.samples import beside
-from tests.benchmarks.servers import Platform, stores
+from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import POSTGRESQL, SQLITE
 from tests.benchmarks.wrk import Exchange, Load
 from tests.service.access import Iam, allow, deny
@@ -42,23 +40,18 @@ class Question:
 
 
 def run() -> Iterator[Line]:
-    if not wrk.is_installed() or (program := binary()) is None:
+    if (program := binary()) is None:
         return
-    for store in stores():
-        with Platform(store) as platform:
-            yield from beside_cerbos(store.name, platform, program)
-
-
-def beside_cerbos(name: str, platform: Platform, program: Path) -> Iterator[Line]:
-    with cerbos(program, cerbos_policies()) as other:
-        for count, what in ((1, "one decision"), (50, "50 decisions in a request")):
-            asked = questions(platform, count)
-            theirs = cerbos_load(asked)
-            theirs.prepare(other.port)
-            expected = [cerbos_decisions(json.loads(body)) for body in theirs.bodies]
-            assert {True, False} <= {decision for decisions in expected for decision in decisions}
-            ours = platform_load(platform, asked, expected)
-            yield beside(f"{what} ({name})", (ours, platform.server), (theirs, other), GOALS[count, name], "Cerbos")
+    for name, platform in platforms():
+        with cerbos(program, cerbos_policies()) as other:
+            for count, what in ((1, "one decision"), (50, "50 decisions in a request")):
+                asked = questions(platform, count)
+                theirs = cerbos_load(asked)
+                theirs.prepare(other.port)
+                expected = [cerbos_decisions(json.loads(body)) for body in theirs.bodies]
+                assert {True, False} <= {decision for decisions in expected for decision in decisions}
+                ours = platform_load(platform, asked, expected), platform.server
+                yield beside(f"{what} ({name})", ours, (theirs, other), GOALS[count, name], "Cerbos")
 
 
 def decision_load(platform: Platform, count: int) -> Load:
@@ -124,8 +117,6 @@ def are_decisions(count: int, expected: Sequence[bool] | None) -> Callable[[Any]
 
 
 def cerbos_policies() -> dict[str, Any]:
-    """The policies of `RULES` in Cerbos' language."""
-
     def rule(actions: Sequence[str], role: str, condition: str = "", effect: str = "EFFECT_ALLOW") -> dict[str, Any]:
         match = {"condition": {"match": {"expr": condition}}} if condition else {}
         return {"actions": list(actions), "effect": effect, "roles": [role]} | match
@@ -142,8 +133,6 @@ def cerbos_policies() -> dict[str, Any]:
 
 
 def cerbos_load(asked: Sequence[Sequence[Question]]) -> Load:
-    """Ask Cerbos."""
-
     def exchange(number: int, questions: Sequence[Question]) -> Exchange:
         role = questions[0].role
         body = {

@@ -64,8 +64,6 @@ def run() -> Iterator[Line]:
 
 
 def lines(what: str, pairs: Sequence[tuple[Cost, Cost]]) -> Iterator[Line]:
-    """Compare the costs of two replicas with those of one."""
-
     for name, text, least in (
         ("cpu", "processor time", 1),
         ("database_cpu", "processor time of PostgreSQL", 1),

@@ -15,19 +15,16 @@ JSON = {"Content-Type": "application/json"}
 
 
 def keys(platform: Running, *scopes: str) -> list[Key]:
-    """Create the keys of a load."""
     return [Key(platform, *scopes, rateLimit=MAX_KEY_RATE) for _ in range(KEYS)]
 
 
 def instances(platform: Running, count: int = KEYS) -> list[dict[str, Any]]:
-    """Return some instances."""
     found: list[dict[str, Any]] = platform.get(f"{INSTANCES}?limit={count}", as_=OWNER).json()["resources"]
     assert len(found) == count
     return found
 
 
 def reads(platform: Running) -> Load:
-    """Read one instance with each key."""
     return Load([
         Exchange("GET", f"{INSTANCES}/{one['id']}", {"X-API-Key": key.secret}, is_right=one.__eq__)
         for key, one in _pairs(platform)
@@ -35,7 +32,6 @@ def reads(platform: Running) -> Load:
 
 
 def renames(platform: Running) -> Load:
-    """Rename one instance with each key, each time to another name."""
     return Load(
         [
             Exchange(

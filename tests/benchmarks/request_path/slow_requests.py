@@ -17,10 +17,11 @@ from tests.benchmarks.processors import LOAD, on_cores
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import JSON, reads
 from tests.benchmarks.samples import warm_up
-from tests.benchmarks.servers import Platform, stores
+from tests.benchmarks.servers import Platform, platforms
 from tests.benchmarks.settings import settings
 from tests.people import OWNER, WEB_SHOP
 from tests.service.access import Iam, allow
+from tests.service.running import ask_on
 
 MAX_DELAY_MILLISECONDS = 5
 PAUSE_MILLISECONDS, CONNECTIONS = 5, 2
@@ -31,16 +32,13 @@ Request = Callable[[], tuple[str, str, str | None]]
 
 
 def run() -> Iterator[Line]:
-    if not wrk.is_installed():
-        return
-    for store in stores():
-        with Platform(store) as platform:
-            load = reads(platform)
-            load.delay_milliseconds = PAUSE_MILLISECONDS
-            slow = slow_requests(platform)
-            warm_up(load, platform.server)
-            for what, request in slow.items():
-                yield delayed(f"quick reads beside {what}: added delay at p99 ({store.name})", platform, load, request)
+    for name, platform in platforms():
+        load = reads(platform)
+        load.delay_milliseconds = PAUSE_MILLISECONDS
+        slow = slow_requests(platform)
+        warm_up(load, platform.server)
+        for what, request in slow.items():
+            yield delayed(f"quick reads beside {what}: added delay at p99 ({name})", platform, load, request)
 
 
 def delayed(what: str, platform: Platform, load: wrk.Load, request: Request) -> Line:
@@ -96,11 +94,9 @@ def repeated(platform: Platform, request: Request, times: list[float]) -> Iterat
         while not over.is_set():
             method, path, body = request()
             began = time.perf_counter()
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            content = answer.read()
+            answer = ask_on(connection, method, path, headers.items(), body and body.encode())
             if answer.status != 200:
-                failures.append(f"{method} {path}: {answer.status} {content[:300]!r}")
+                failures.append(f"{method} {path}: {answer}")
                 return
             times.append((time.perf_counter() - began) * 1_000)
         connection.close()
