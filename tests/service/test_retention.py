@@ -284,7 +284,10 @@ def test_locked_rows_are_skipped_and_a_change_of_a_person_is_awaited(pair: tuple
     assert stored(other, tables.sessions) == set()
 
 
-@pytest.mark.parametrize(("table", "index"), [("refresh_tokens", "expires_at"), ("operations", "completed_at")])
+@pytest.mark.parametrize(
+    ("table", "index"),
+    [("refresh_tokens", "expires_at"), ("operations", "completed_at"), ("idempotency_keys", "created_at")],
+)
 def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, table: str, index: str) -> None:
     rule = next(rule for rule in rules(SETTINGS, NOW) if rule.table.name == table)
     query = str(service_retention._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
