@@ -147,6 +147,7 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
     assert row["error"] == "failed after 3 attempts at roles (2/4): roles backend unavailable"
     assert [(step["status"], step["attempts"]) for step in row["steps"][:2]] == [("completed", 1), ("failed", 3)]
     assert planned.tenant()["status"] == "provisioning"
+    assert planned.audited() == [("platform", "tenant.provision")]
     assert provisioning.plan_again(database, NOW) != []
     assert provisioning.plan_again(database, NOW) == []
     with database.read() as connection:

@@ -22,7 +22,7 @@ from service.db.engine import Database
 from service.db.statements import failing_listings, get_value
 from service.quotas import limits as quotas
 from service.seed import large, loader
-from tests.people import DATA_LAKE, SANDBOX, WEB_SHOP
+from tests.people import SANDBOX, WEB_SHOP
 from tests.service.conftest import KINDS, NewDatabaseUrl
 from tests.waiting import at_once
 
@@ -163,17 +163,6 @@ def test_two_versions_appending_at_once_give_every_operation_one_place(database_
     assert [operations.Operation(**row) for row in empty.rows(tables.catalogue_operations)] == list(every)
 
 
-def test_people_have_the_memberships_of_the_file(demo: World) -> None:
-    people = {row["email"]: row for row in demo.rows(tables.users)}
-    assert people["owner@aurora.example"]["default_tenant_id"] == WEB_SHOP
-    seats = [(row["user_id"], row["role"], row["limited"]) for row in demo.rows(tables.memberships)]
-    assert (people["member@aurora.example"]["id"], "member", True) in seats
-    assert people["outsider@example.com"]["id"] not in {user for user, _, _ in seats}
-    named = {row["tenant_id"] for row in demo.rows(tables.membership_tenants)}
-    assert len(named) == 3
-    assert DATA_LAKE not in named, "Data Lake is not for the limited member"
-
-
 def test_five_tenants_are_set_up_and_one_is_being_set_up(demo: World) -> None:
     status = {row["id"]: row["status"] for row in demo.rows(tables.tenants)}
     assert sorted(status.values()) == ["active"] * 5 + ["provisioning"]
@@ -188,12 +177,9 @@ def test_five_tenants_are_set_up_and_one_is_being_set_up(demo: World) -> None:
     runs = {row["tenant_id"]: row for row in demo.rows(tables.operations)}
     assert runs.keys() == status.keys()
     for tenant_id, run in runs.items():
-        assert run["operation_id"] == f"provision-tenant-{tenant_id}"
-        assert [step["name"] for step in run["steps"]] == ["isolation", "roles", "quotas", "billing_account"]
         state, progress = ("pending", 0) if tenant_id == SANDBOX else ("completed", 100)
-        assert {step["status"] for step in run["steps"]} == {state}
-        assert (run["status"], run["progress"]) == (state, progress)
-        assert (run["completed_at"] is None) == (tenant_id == SANDBOX)
+        assert {run["status"], *(step["status"] for step in run["steps"])} == {state}
+        assert (run["progress"], run["completed_at"] is None) == (progress, tenant_id == SANDBOX)
     assert runs[SANDBOX]["snapshot"] == {"faults": {"billing_account": 2}}
 
 
