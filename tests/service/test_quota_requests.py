@@ -104,14 +104,20 @@ def test_a_body_has_a_whole_number_a_reason_and_no_other_member(sandbox: Quotas)
     assert sandbox.history() == []
 
 
-def test_a_key_requests_within_its_policies(sandbox: Quotas) -> None:
+def test_a_key_reads_quotas_unless_a_policy_denies_it_and_requests_within_its_policies(sandbox: Quotas) -> None:
+    iam, key = Iam(sandbox.platform, tenant=SANDBOX), Key(sandbox.platform, "quotas:write", tenant=SANDBOX)
+    limits = [f"/api/v1/tenants/{SANDBOX}/{name}" for name in ("quotas-report", "quotas", "quotas/usage")]
+    iam.attach(iam.policy("of another service", allow("compute:*")), "api_key", key.id)
+    assert {key.use("GET", path).status for path in (*limits, sandbox.path)} == {200}
+    iam.attach(iam.policy("no quotas", allow("*"), deny("quotas:*")), "api_key", key.id)
     body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
-    iam = Iam(sandbox.platform, tenant=SANDBOX)
-    key = Key(sandbox.platform, "quotas:write", tenant=SANDBOX)
-    iam.attach(iam.policy("not this", allow("*"), deny("quotas:requests:*")), "api_key", key.id)
-    refused = key.use("POST", sandbox.path, body)
-    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert refused.json()["error"]["required_permission"] == "quotas:requests:create"
+    for method, path, needed in (
+        *(("GET", path, "quotas:limits:list") for path in limits),
+        *(("GET", sandbox.path, "quotas:requests:list"), ("POST", sandbox.path, "quotas:requests:create")),
+    ):
+        refused = key.use(method, path, body if method == "POST" else None)
+        assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
+        assert refused.json()["error"]["required_permission"] == needed
     assert sandbox.history() == []
 
 
