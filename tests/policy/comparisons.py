@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 from client.policy.containment import Answer, CheckResult, check
@@ -16,7 +17,6 @@ CATALOGUE = Catalogue(worlds.CATALOGUE)
 MASKS = CatalogueMasks(worlds.CATALOGUE)
 NONE, CONDITIONAL, EFFECTIVE = "none", "conditional", "effective"
 TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
-FIELDS = ("name", "effect", "operations", "operation_texts", "targets", "target_texts", "constraints")
 
 
 # Decisions
@@ -202,23 +202,30 @@ def trap() -> str | None:
     return None
 
 
+def vary(chance: random.Random, rule: Rule) -> Rule:
+    """Return a rule as it is or a little wider or narrower."""
+    other = worlds.rule(chance)
+    changes: list[dict[str, Any]] = [{}] * 3
+    changes += [{"constraints": rule.constraints[1:]}, {"constraints": (*rule.constraints, *other.constraints)}]
+    changes += [{"operations": other.operations, "operation_texts": other.operation_texts}]
+    changes += [{"targets": one.targets, "target_texts": one.target_texts} for one in (other, ALL[0])]
+    return replace(rule, **chance.choice(changes))
+
+
 def pair(chance: random.Random, keys: int) -> tuple[list[Rule], list[Rule]]:
     """A draft and an author over at most so many constraint keys, often close to each other."""
     allowed = {"frn:region", "frn:tenant"} if chance.random() < 0.5 else set()
     allowed |= set(chance.sample(["frn:sourceIp", "frn:currentTime", "frn:principalType", TAG, OTHER], keys))
 
     def plain(rule: Rule) -> Rule:
-        kept = tuple(one for one in rule.constraints if one.key in allowed)
-        return Rule(**{name: getattr(rule, name) for name in FIELDS} | {"constraints": kept})
+        return replace(rule, constraints=tuple(one for one in rule.constraints if one.key in allowed))
 
     draft = [plain(worlds.rule(chance)) for _ in range(chance.randint(1, 3))]
-    author = [plain(worlds.rule(chance, deny=0.25)) for _ in range(chance.randint(1, 6))]
     # The draft's own rules among the author's: without them almost every draft would escape.
-    author += [
-        rule if chance.random() < 0.5 else plain(worlds.rule(chance, deny=0))
-        for rule in draft
-        if not rule.denies and chance.random() < 0.7
-    ]
+    is_near = chance.random() < 0.3
+    author = [plain(vary(chance, rule)) for rule in draft if (is_near or not rule.denies) and chance.random() < 0.8]
+    if not is_near:
+        author += [plain(worlds.rule(chance, deny=0.25)) for _ in range(chance.randint(1, 6))]
     chance.shuffle(author)
     return draft, author
 
