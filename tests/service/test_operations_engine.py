@@ -146,6 +146,8 @@ def test_an_open_run_with_an_ended_workflow_is_run_again(database: Database, sta
 
 def test_an_idle_engine_stops_and_starts_again(database: Database, started: Started) -> None:
     worker = started(idle_seconds=0.1, sweep_seconds=0.3)
+    time.sleep(1)
+    assert not worker._queue.launched, "there is nothing to do"
     for _ in range(2):
         planned = planned_on(database)
         worker.submit(planned.run_id)
@@ -200,28 +202,3 @@ def test_the_next_process_finishes_the_work_of_a_killed_one(
         started()
     finish(planned)
     assert planned.row()["seq"] == 8
-
-
-def test_nothing_loads_the_workflow_engine_while_nothing_is_open(tmp_path: Path) -> None:
-    program = """
-import sys, time
-from service.clock import SystemClock
-from service.db.engine import Database
-from service.db.tables import metadata
-from service.jobs import routes
-from service.app import open_worker
-from service.settings import from_arguments
-settings = from_arguments(sys.argv[1:], {})
-database = Database(settings.database_url)
-metadata.create_all(database.engine)
-operations = open_worker(database, SystemClock(), settings)
-operations.start()
-assert operations.open_count() == 0
-time.sleep(1)
-operations.stop()
-assert "dbos" not in sys.modules
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
