@@ -10,7 +10,7 @@ from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.api import Answer
-from tests.people import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP
+from tests.people import AURORA, WEB_SHOP
 from tests.service.access import KEYS, READ, Iam, allow, code, deny, details, document_text, trial
 from tests.service.queries import execute
 from tests.service.running import Running
@@ -145,21 +145,6 @@ def test_an_unknown_or_malformed_region_is_refused(iam: Iam) -> None:
     assert ask("coverage", draft, "no-osl-1").status == 200
     assert iam.ask("DELETE", f"/resources/secret/{made.json()['id']}").status == 204
     assert ask("coverage", draft, "no-osl-1").status == 400
-
-
-def test_a_check_and_a_trial_as_author_compare_with_the_rights_of_the_caller(iam: Iam) -> None:
-    dev = allow(READ, equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
-    for person, rule, answer in (
-        *((VIEWER, allow("compute:*:read"), "within"), (VIEWER, allow("compute:*:delete"), "beyond")),
-        *((REGIONAL, dev, "within"), (REGIONAL, allow(READ), "beyond"), (MEMBER, deny("*"), "within")),
-    ):
-        found = iam.as_(person).ask("POST", "/iam/check", {"documentText": document_text(rule)}).json()
-        assert (found["answer"], bool(found["counterexamples"])) == (answer, answer == "beyond")
-    body = trial(allow("*"), operation="storage:buckets:read")
-    for more, decision, within in (({}, "allowed", None), ({"asAuthor": True}, "denied", False)):
-        found = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | more).json()
-        assert (found["decision"], found["asAuthor"]) == (decision, bool(more))
-        assert found["rules"][0]["withinAuthor"] is within
 
 
 def cover(iam: Iam, *rules: dict[str, Any], **members: Any) -> Any:
