@@ -44,9 +44,9 @@ CLIENTS: list[tuple[Work, dict[str, str]]] = [
 class Replicas:
     """The example as a user starts it; its output names the processes of its replicas."""
 
-    def __init__(self, url: str, count: int, world: str = "demo", **variables: str) -> None:
-        self.folder, self.count = Path(tempfile.mkdtemp(prefix="frost-")) / "replicas", count
-        command = [sys.executable, str(EXAMPLE), "--database", url, "--replicas", str(count), "--world", world]
+    def __init__(self, url: str, **variables: str) -> None:
+        self.folder, self.url = Path(tempfile.mkdtemp(prefix="frost-")) / "replicas", url
+        command = [sys.executable, str(EXAMPLE), "--database", url, "--replicas", "2", "--world", "demo"]
         self.process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--folder", str(self.folder)],
             env={**os.environ, **variables},
@@ -56,7 +56,7 @@ class Replicas:
         self.pids: dict[int, int] = {}
         self.port = 0
         threading.Thread(target=self._read, daemon=True).start()
-        until(lambda: self.port > 0 and len(self.pids) == count, 60)
+        until(lambda: self.port > 0 and len(self.pids) == 2, 60)
         for number in self.pids:
             self.wait_ready(number)
 
@@ -104,27 +104,16 @@ class Replicas:
 
 
 @pytest.fixture
-def url(new_database_url: NewDatabaseUrl) -> str:
-    return new_database_url("postgresql", False)
-
-
-@pytest.fixture
-def replicas(url: str) -> Iterator[Replicas]:
+def replicas(new_database_url: NewDatabaseUrl) -> Iterator[Replicas]:
     """Two replicas on an empty database, which they set up together."""
-    running = Replicas(url, 2, FROST_PLATFORM_PROVISIONING_PACE="0.5", FROST_PLATFORM_APPLY_PACE="0.2")
+    paces = {"FROST_PLATFORM_PROVISIONING_PACE": "0.5", "FROST_PLATFORM_APPLY_PACE": "0.2"}
+    running = Replicas(new_database_url("postgresql", False), **paces)
     yield running
     running.end()
 
 
-@pytest.fixture
-def database(url: str) -> Iterator[Database]:
-    opened = Database(url)
-    yield opened
-    opened.close()
-
-
 @pytest.mark.slow
-def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: Database) -> None:
+def test_replicas_killed_under_load_lose_nothing(replicas: Replicas) -> None:
     moments = random.Random()
     loader = next(n for n in replicas.pids if (replicas.folder / f"replica-{n}/world-keys.json").exists())
     first = replicas[loader]
@@ -148,8 +137,9 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
     assert '"request failed"' not in replicas.log()
     # Other replicas continue the work of killed ones.
     until(lambda: first.get("/api/v1/platform/status").json()["openOperations"] == 0, 180)
-    require_stored_once(database, clients)
-    require_counted(database, clients)
+    with closing(Database(replicas.url)) as database:
+        require_stored_once(database, clients)
+        require_counted(database, clients)
     verified = first.get("/api/v1/platform/audit/verify").json()
     assert verified["ok"], verified
 

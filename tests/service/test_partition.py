@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import delete, select
 
 from service.db import tables
@@ -71,12 +70,7 @@ def test_the_document_explains_every_exception() -> None:
             assert any(f"`{name}.{column}`" in section for column in columns), (name, columns)
 
 
-@pytest.fixture
-def demo(counted: Counted) -> Counted:
-    return counted
-
-
-def test_an_organization_answers_alike_without_the_rows_of_the_others(demo: Counted) -> None:
+def test_an_organization_answers_alike_without_the_rows_of_the_others(counted: Counted) -> None:
     """The other organizations are removed by the paths of the schema; foreign keys find what would be missing."""
     of_tenant = ("", "/api-keys", "/iam/policies", "/iam/groups", "/quotas-report", "/operations", "/activity")
     paths = [
@@ -87,11 +81,13 @@ def test_an_organization_answers_alike_without_the_rows_of_the_others(demo: Coun
     ]
 
     def answers() -> list[tuple[int, Any]]:
-        return [(answer.status_code, answer.json()) for answer in (demo.get(path, demo.session) for path in paths)]
+        return [
+            (answer.status_code, answer.json()) for answer in (counted.get(path, counted.session) for path in paths)
+        ]
 
     before = answers()
     assert {status for status, _ in before} == {200}
-    with demo.platform.database.write() as connection:
+    with counted.platform.database.write() as connection:
         others = connection.scalars(select(organizations.c.id).where(organizations.c.id != AURORA)).all()
         assert BOREALIS in others
         assert connection.scalar(select(tenants.c.id).where(tenants.c.id == NEWSROOM))
