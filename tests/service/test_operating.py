@@ -6,8 +6,8 @@ import logging
 import re
 import subprocess
 import sys
-from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -116,42 +116,33 @@ def test_a_line_break_in_a_value_is_escaped() -> None:
         assert json.loads(line)["path"] == forged
 
 
-class Stream(StringIO):
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes: list[str] = []
-
-    def write(self, text: str) -> int:
-        self.writes.append(text)
-        return len(text)
-
-
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, Stream]:
-    stream = Stream()
-    monkeypatch.setattr(sys, "stderr", stream)
+def log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, list[str]]:
+    """A logger, and what it writes to standard error."""
+    writes: list[str] = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=writes.append, flush=lambda: None))
     logger = logging.Logger("service.test")
     logger.addHandler(RotatingStderrHandler(None))
-    return logger, stream
+    return logger, writes
 
 
-async def test_the_lines_of_an_iteration_of_the_event_loop_are_one_write(log: tuple[logging.Logger, Stream]) -> None:
-    logger, stream = log
+async def test_the_lines_of_an_iteration_of_the_event_loop_are_one_write(log: tuple[logging.Logger, list[str]]) -> None:
+    logger, writes = log
     for pair in ("one two", "three four"):
         for line in pair.split():
             logger.info(line)
-        assert stream.writes == []
+        assert writes == []
         await asyncio.sleep(0)
-        assert stream.writes == [pair.replace(" ", "\n") + "\n"]
-        stream.writes.clear()
+        assert writes == [pair.replace(" ", "\n") + "\n"]
+        writes.clear()
     logger.info("five")
     await asyncio.to_thread(logger.info, "six")
-    assert stream.writes in (["five\n", "six\n"], ["five\nsix\n"])
+    assert writes in (["five\n", "six\n"], ["five\nsix\n"])
 
 
-def test_a_line_of_a_thread_is_written_at_once(log: tuple[logging.Logger, Stream]) -> None:
+def test_a_line_of_a_thread_is_written_at_once(log: tuple[logging.Logger, list[str]]) -> None:
     log[0].info("one")
-    assert log[1].writes == ["one\n"]
+    assert log[1] == ["one\n"]
 
 
 @given(st.text(alphabet="abfkmw_.~-/ 0") | st.text())

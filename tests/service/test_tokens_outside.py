@@ -3,6 +3,7 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,7 @@ def outside(database: Database, tmp_path: Path, provider: Provider) -> Outside:
     return Outside(database, tmp_path, provider)
 
 
-def new_key() -> ECKey:
-    key = ECKey.generate_key("P-256")
-    key.ensure_kid()
-    return key
+new_key = partial(ECKey.generate_key, "P-256", auto_kid=True)
 
 
 def test_a_valid_token_starts_a_session_that_can_be_ended(outside: Outside) -> None:
@@ -221,10 +219,8 @@ def test_an_outage_of_the_provider_is_bridged_for_an_hour(outside: Outside) -> N
 
 
 def test_only_published_keys_for_signatures_are_used(outside: Outside) -> None:
-    rsa, secret = RSAKey.generate_key(2048), OctKey.generate_key(256)
-    encryption = RSAKey.generate_key(2048)
-    for key in (rsa, secret, encryption):
-        key.ensure_kid()
+    rsa, encryption = (RSAKey.generate_key(2048, auto_kid=True) for _ in range(2))
+    secret = OctKey.generate_key(256, auto_kid=True)
     keys = [key.as_dict(private=False) for key in (outside.provider.key, rsa, encryption)]
     keys[2]["use"] = "enc"
     outside.provider.say(KEYS, {"keys": [*keys, secret.as_dict(private=True)]})
