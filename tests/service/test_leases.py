@@ -14,7 +14,7 @@ from service.authn.request_limits import LeasedLimits, leases_of
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.scaling.replicas import LeaseRows, Simulation, excess
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch_scalars
 
 SECOND = 1_000_000  # in microseconds
 START = 1_900_000_000 * SECOND
@@ -187,7 +187,6 @@ def test_rows_with_a_full_allowance_are_removed_once_a_minute(database: Database
     assert limits.drain()
     with database.write() as connection:
         limits.write(connection, True)
-    with database.read() as connection:
-        assert [row.key_id for row in connection.execute(rate_limits.select())] == ["k"]
+    assert fetch_scalars(database, rate_limits.select()) == ["k"]
     now = 2 * MINUTE
     assert not limits.drain()

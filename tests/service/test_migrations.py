@@ -125,8 +125,7 @@ def test_a_database_of_an_older_version_keeps_its_rows(kind: str, revision: str,
         history = connection.execute(select(default_tag_versions)).one()
         assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
     execute(database, update(memberships).values(role="member"))
-    with database.read() as connection:
-        assert set(connection.scalars(select(revisions.c.domain))) == {"u", "o"}
+    assert set(fetch_scalars(database, select(revisions.c.domain))) == {"u", "o"}
     database.close()
 
 

@@ -26,6 +26,7 @@ from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.inside import READ_ONLY, Inside, every_connection
+from tests.service.queries import fetch, fetch_scalars
 from tests.service.running import Running
 
 SECOND = 1_000_000  # in microseconds
@@ -69,8 +70,7 @@ def is_counted(limits: RequestLimits, per_minute: int, name: str = "a key", requ
 
 
 def stored(database: Database) -> dict[str, int]:
-    with database.read() as connection:
-        return {row.key_id: row.full_at for row in connection.execute(select(rate_limits))}
+    return {row.key_id: row.full_at for row in fetch(database, select(rate_limits))}
 
 
 def refusal_after_ten(ask: Callable[[], Answer]) -> Answer:
@@ -275,8 +275,7 @@ def test_a_last_use_is_written_once_a_minute(inside: Inside, seconds: int | None
     inside.forget()
     inside.platform.writer.flush()
     assert sum("UPDATE api_keys" in statement for statement in inside.statements) == writes
-    with inside.platform.database.read() as connection:
-        stored = connection.scalars(select(api_keys.c.last_used_at)).one()
+    (stored,) = fetch_scalars(inside.platform.database, select(api_keys.c.last_used_at))
     assert (stored != used) == bool(writes)
 
 

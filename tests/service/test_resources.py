@@ -10,6 +10,7 @@ from tests.api import Answer
 from tests.people import MEMBER, OWNER, REGIONAL, SANDBOX, STAGING, UNKNOWN_ID, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
+from tests.service.queries import fetch, fetch_scalars
 from tests.service.running import Running
 
 INSTANCE = "8291a3dc-a168-4a92-abf8-e39f54334862"  # checkout-web-01, running, tags app=checkout tier=web
@@ -60,10 +61,8 @@ def test_an_interactive_session_is_opened_to_its_kind(platform: Running, platfor
     for resource in (INSTANCE, ELSEWHERE, "x"):
         answer = narrowed.use("POST", interactive("shells"), {"resourceId": resource})
         assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
-    with platform_database.read() as connection:
-        query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")
-        entry = connection.execute(query.order_by(audit_log.c.id.desc())).first()
-    assert entry is not None
+    query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")
+    entry = fetch(platform_database, query.order_by(audit_log.c.id))[-1]
     assert (entry.target, entry.details) == (f"instance:{INSTANCE}", {"operation": "sessions:shells:open"})
 
 
@@ -150,9 +149,8 @@ def test_pages_skip_hidden_resources_and_are_never_empty(platform: Running, plat
     path = kind("instance") + "?limit=5"
     assert code(key.use("GET", path)) == (403, "INSUFFICIENT_PERMISSIONS")
     here = (resources.c.tenant_id == WEB_SHOP, resources.c.kind == "instance")
-    with platform_database.read() as connection:
-        query = select(resources.c.id).where(*here).order_by(resources.c.created_at, resources.c.id)
-        stored = list(connection.scalars(query))
+    query = select(resources.c.id).where(*here).order_by(resources.c.created_at, resources.c.id)
+    stored = fetch_scalars(platform_database, query)
     assert len(stored) > 40
     assert INSTANCE in stored
     pages = platform.pages(kind("instance") + "?limit=20", as_=OWNER)

@@ -27,7 +27,7 @@ from tests.service import factories
 from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
 from tests.service.issuing import HandClock, Issuing
-from tests.service.queries import execute, fetch_scalars
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.tagged import NOW, Tagged
 from tests.waiting import until
 
@@ -44,14 +44,12 @@ def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, 
 
 
 def add(database: Database, table: Table, *rows: dict[str, Any]) -> None:
-    with database.write() as connection:
-        connection.execute(insert(table), list(rows))
+    execute(database, insert(table).values(list(rows)))
 
 
 def stored(database: Database, table: Table) -> set[Any]:
     """Return the first column of the primary key of all rows."""
-    with database.read() as connection:
-        return set(connection.scalars(select(next(iter(table.primary_key)))))
+    return set(fetch_scalars(database, select(next(iter(table.primary_key)))))
 
 
 def operation(tagged: Tagged, run_id: str, age: timedelta, kind: str = "provision_tenant", **members: Any) -> Any:
@@ -164,13 +162,11 @@ def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -
     )
     add(database, tables.default_tag_versions, *(version(tagged, each, old) for each in range(1, 108)))
     run(database, batch_rows=7)
-    with database.read() as connection:
-        left = tables.policy_versions.c
-        query = select(left.policy_id, func.min(left.version), func.max(left.version), func.count())
-        remaining = {tuple(row) for row in connection.execute(query.group_by(left.policy_id))}
-        tag_versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
+    left = tables.policy_versions.c
+    query = select(left.policy_id, func.min(left.version), func.max(left.version), func.count())
+    remaining = {tuple(row) for row in fetch(database, query.group_by(left.policy_id))}
     assert remaining == {("many", 31, 130, 100), ("few", 1, 100, 100)}
-    assert tag_versions == set(range(8, 108))
+    assert set(fetch_scalars(database, select(tables.default_tag_versions.c.version))) == set(range(8, 108))
 
 
 def test_default_tags_that_apply_to_new_resources_remain(tagged: Tagged) -> None:
@@ -181,9 +177,8 @@ def test_default_tags_that_apply_to_new_resources_remain(tagged: Tagged) -> None
     add(database, tables.default_tag_versions, *(version(tagged, each, NOW - age) for each, age in ages.items()))
     run(database)
     with database.read() as connection:
-        versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
         assert propagated(connection, tagged.tenant_id, NOW - DAY) == {"version": "50"}
-    assert versions == set(range(50, 201))
+    assert set(fetch_scalars(database, select(tables.default_tag_versions.c.version))) == set(range(50, 201))
 
 
 def test_expired_keys_codes_and_tokens_are_removed(tagged: Tagged) -> None:

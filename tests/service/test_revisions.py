@@ -19,7 +19,7 @@ from service.db.tables import revisions
 from tests.people import WEB_SHOP
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -51,8 +51,7 @@ def demo(tmp_path: Path, world_url: str | None) -> Iterator[Inside]:
 
 
 def all_revisions(database: Database) -> dict[str, int]:
-    with database.read() as connection:
-        return {row.domain: row.revision for row in connection.execute(select(revisions))}
+    return {row.domain: row.revision for row in fetch(database, select(revisions))}
 
 
 def increased(database: Database, statement: Any) -> set[str]:
@@ -116,8 +115,7 @@ def test_a_new_row_increases_a_revision(demo: Inside) -> None:
     fill(database)
     for name, change in COPIED.items():
         described = tables.metadata.tables[name]
-        with database.read() as connection:
-            row = dict(connection.execute(select(described).limit(1)).mappings().one())
+        row = fetch(database, select(described).limit(1))[0]._asdict()
         if name == "memberships":
             person = {"id": "new", "email": "new@x.example", "name": "", "created_at": row["created_at"]}
             assert increased(database, insert(tables.users).values(person)) == set()

@@ -24,6 +24,7 @@ from service.quotas import limits as quotas
 from service.seed import large, loader
 from tests.people import SANDBOX, WEB_SHOP
 from tests.service.conftest import KINDS, NewDatabaseUrl
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.waiting import at_once
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -36,12 +37,10 @@ class World(NamedTuple):
     folder: Path
 
     def rows(self, table: Table, *conditions: Any) -> list[dict[str, Any]]:
-        with self.database.read() as connection:
-            return [dict(row) for row in connection.execute(select(table).where(*conditions)).mappings()]
+        return [row._asdict() for row in fetch(self.database, select(table).where(*conditions))]
 
     def count(self, table: Table) -> int:
-        with self.database.read() as connection:
-            return connection.scalar(select(func.count()).select_from(table)) or 0
+        return int(fetch_scalars(self.database, select(func.count()).select_from(table))[0])
 
     def counts(self) -> dict[str, int]:
         return {table.name: self.count(table) for table in tables.metadata.sorted_tables}
@@ -144,16 +143,14 @@ def test_new_operations_are_appended_to_a_loaded_world(empty: World, monkeypatch
     assert [(row["position"], row["name"]) for row in after] == [(o.position, o.name) for o in every]
     # An operation of a newer version keeps its place.
     newer = {"position": len(every) + 1, "name": "space:stations:dock", "access_level": "write", "description": "Dock"}
-    with empty.database.write() as connection:
-        connection.execute(insert(tables.catalogue_operations), [newer])
+    execute(empty.database, insert(tables.catalogue_operations).values(newer))
     assert loader.append_catalogue(empty.database) == 0
     assert empty.rows(tables.catalogue_operations)[-1] == newer
 
 
 def test_two_versions_appending_at_once_give_every_operation_one_place(database_url: str, empty: World) -> None:
     every = operations.operations()
-    with empty.database.write() as connection:
-        connection.execute(insert(tables.platform_state), [{"name": "world", "value": "empty"}])
+    execute(empty.database, insert(tables.platform_state).values(name="world", value="empty"))
 
     def start(opened: Database) -> int:
         with closing(opened):
