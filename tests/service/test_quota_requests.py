@@ -37,6 +37,7 @@ def test_the_bound_is_granted_and_one_more_refused(sandbox: Quotas) -> None:
     refused = sandbox.ask("instance", bound + 1)
     assert code(refused) == (409, "QUOTA_BOUND_EXCEEDED")
     assert details(refused) == {"resourceType": "instance", "limit": bound + 1, "requestable": bound, "current": 20}
+    assert "--org" in refused.json()["error"]["hint"]
     assert sandbox.history() == []
     # The bound depends on the limits of other tenants.
     staging = Quotas(sandbox.platform, tenant=STAGING)

@@ -166,6 +166,7 @@ def test_the_limit_holds_with_an_unknown_use(platform: Running) -> None:
     refused = web_shop.create("container_registry", sizeGb=1)
     assert code(refused) == (403, "QUOTA_EXCEEDED")
     assert details(refused) == {"resourceType": "registry_storage", "limit": 100, "used": None, "wanted": 1}
+    assert refused.json()["error"]["message"].endswith("the limit is 100, 1 wanted"), "without the use"
     assert web_shop.create("container_registry").status == 201
     assert web_shop.report()["registry_storage"]["used"] is None
 
