@@ -43,7 +43,7 @@ def allow_all(*constraints: Constraint) -> Rule:
     return Rule("", "allow", (parse_operation_pattern("*"),), ("*",), (ANY_TARGET,), ("*",), constraints)
 
 
-def seeds(number: int, quick: int = 4) -> list[Any]:
+def seeds(number: int, quick: int = 2) -> list[Any]:
     """The first few on every run, all of them among the long proofs."""
     return [seed if seed < quick else pytest.param(seed, marks=pytest.mark.slow) for seed in range(number)]
 
