@@ -28,6 +28,7 @@ from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.inside import READ_ONLY, Inside, every_connection
 from tests.service.queries import fetch, fetch_scalars
 from tests.service.running import Running
+from tests.waiting import at_once
 
 SECOND = 1_000_000  # in microseconds
 
@@ -205,17 +206,9 @@ def test_a_refusal_has_the_seconds_until_the_next_request(any_limits: RequestLim
     assert wait(1) == "1"
 
 
-def send_burst(platform: Running, secret: str, count: int) -> Counter[int]:
-    """Return the statuses of requests that are sent at the same time."""
-
-    with ThreadPoolExecutor(count) as threads:
-        path, headers = "/api/v1/me", {"X-API-Key": secret}
-        return Counter(threads.map(lambda _: platform.get(path, headers=headers).status, range(count)))
-
-
 def test_of_parallel_requests_those_beyond_the_limit_are_refused(platform: Running) -> None:
     key = Key(platform, "compute:read", rateLimit=4)
-    assert send_burst(platform, key.secret, 5) == {200: 4, 429: 1}
+    assert Counter(answer.status for answer in at_once([key.use] * 5)) == {200: 4, 429: 1}
     refused = key.use()
     wait = int(refused.headers["retry-after"])
     body = {"error": "rate limit exceeded", "message": f"Too many requests. Please retry after {wait} seconds."}

@@ -17,7 +17,7 @@ from service.db.engine import Database
 from service.oidc_issuer.issuer import LocalIssuer
 from service.quotas.limits import Tightest, tightest
 from tests.api import Answer
-from tests.people import ADMIN, AURORA, DATA_LAKE, MEMBER, OUTSIDER, OWNER, SANDBOX, STAGING, WEB_SHOP
+from tests.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, SANDBOX, STAGING, WEB_SHOP
 from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, NewDatabaseUrl
@@ -131,14 +131,8 @@ def test_the_list_over_all_is_sorted_by_organization_then_name_then_id(demo: Run
     assert [{k: v for k, v in tenant.items() if k != "tightestQuota"} for tenant in with_usage] == listed["tenants"]
     roles = [demo.get(f"/api/v1/tenants/{WEB_SHOP}", as_=who).json()["role"] for who in (OWNER, ADMIN, MEMBER)]
     assert roles == ["owner", "admin", "member"]
-
-
-def test_the_list_of_an_organization_has_its_tenants_only(demo: Running) -> None:
-    for person, ids in ((OWNER, [DATA_LAKE, SANDBOX, STAGING, WEB_SHOP]), (MEMBER, [SANDBOX, STAGING, WEB_SHOP])):
-        assert [tenant["id"] for tenant in demo.get(CREATE, as_=person).json()["tenants"]] == ids
     assert demo.get("/api/v1/tenants", as_=OUTSIDER).json() == {"tenants": [], "defaultTenantId": ""}
-    me = demo.get("/api/v1/me", as_=OUTSIDER).json()
-    assert (me["tenantId"], me["organizations"]) == ("", [])
+    assert demo.get("/api/v1/me", as_=OUTSIDER).json()["tenantId"] == ""
 
 
 TYPES = {
