@@ -1,6 +1,5 @@
 """Idempotency keys: a repeated creation has the first result; keys are claimed and expire without waiting."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +17,7 @@ from tests.people import ADMIN, OWNER, WEB_SHOP
 from tests.service.access import Iam, allow, code, details, document
 from tests.service.queries import execute, fetch_scalars
 from tests.service.running import Running
+from tests.waiting import at_once
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 GROUPS, POLICIES = f"tenants/{WEB_SHOP}/iam/groups", f"tenants/{WEB_SHOP}/iam/policies"
@@ -51,8 +51,7 @@ def names(platform: Running, path: str) -> list[str]:
 @pytest.mark.parametrize("kind", ["group", "policy"])
 def test_the_same_key_and_body_answer_with_the_first_result(platform: Running, kind: str) -> None:
     (path, body), key = new(kind), str(uuid4())
-    with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(lambda _: create(platform, path, body, key), range(6)))
+    answers = at_once([lambda: create(platform, path, body, key)] * 6)
     assert {answer.status for answer in answers} == {201}
     made = answers[0].json()
     assert [answer.json() for answer in answers] == [made] * 6

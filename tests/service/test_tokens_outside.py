@@ -22,7 +22,7 @@ from tests.people import MEMBER, OWNER
 from tests.service.identity_provider import Provider
 from tests.service.issuing import GONE, NOW, HandClock, Issuing
 from tests.service.queries import fetch
-from tests.waiting import until
+from tests.waiting import at_once, until
 
 AT = int(NOW.timestamp())
 
@@ -92,8 +92,7 @@ def test_without_a_sid_sessions_differ_by_sign_in_time(outside: Outside) -> None
 
 def test_parallel_first_uses_are_one_session(outside: Outside) -> None:
     token = outside.provider.token()
-    with ThreadPoolExecutor(12) as pool:
-        assert all(pool.map(outside.accepts, [token] * 12))
+    assert all(at_once([partial(outside.accepts, token)] * 12))
     assert len(outside.sessions()) == 1
     entries = fetch(outside.database, select(audit_log.c.operation, audit_log.c.actor_id))
     assert sorted(map(tuple, entries)) == [("identity.link", "u-owner"), ("session.start", "u-owner")]
@@ -155,8 +154,7 @@ def test_a_session_does_not_pass_to_another_person(outside: Outside) -> None:
 
 def test_of_two_subjects_with_one_address_one_is_linked(outside: Outside) -> None:
     tokens = [outside.provider.token(sub=f"ext-{number}", sid=f"s-{number}") for number in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        assert sum(pool.map(outside.accepts, tokens)) == 1
+    assert sum(at_once([partial(outside.accepts, token) for token in tokens])) == 1
 
 
 def test_only_access_tokens_are_accepted(outside: Outside) -> None:
