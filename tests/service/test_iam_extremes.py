@@ -51,8 +51,7 @@ def store_identities(
     return ids
 
 
-UNREADABLE = ['{"rules":["allow"]}', '{"rules":{"access":"allow"}}', '{"rules":5}', '{"rules":[],"more":NaN}', "{"]
-UNREADABLE += ["[" * 5_000, '{"rules":[],"more":1e999}', '{"rules":[],"more":"\\ud800"}', '{"more":' * 5_000]
+UNREADABLE = ['{"rules":["allow"]}', '{"rules":5}', '{"rules":[],"more":NaN}', "[" * 5_000, '{"more":"\\ud800"}']
 UNREADABLE.append(document_text(allow("*")).replace('"allow"', '"permit"'))
 
 

@@ -196,7 +196,7 @@ def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
         assert code(answer) == refusal
 
 
-@pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [20, pytest.param(2_500, marks=pytest.mark.slow)])
 def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the requests of four routes, as trials and in fact: 10,000 in the long run."""
     iam = Iam(own)
