@@ -150,14 +150,8 @@ def test_a_text_is_masked_in_full_whatever_its_parts(value: str) -> None:
     assert secret_format.mask_secrets(value) == secret_format._SECRETS.sub(r"\1\2…", value)
 
 
-@pytest.fixture(scope="session")
-def description(demo: Running) -> Any:
-    answer = demo.get("/api/openapi.json")
-    assert answer.status == 200
-    return answer.json()
-
-
-def test_every_operation_describes_its_parameters_refusals_and_answers(description: Any) -> None:
+def test_every_operation_describes_its_parameters_refusals_and_answers(demo: Running) -> None:
+    description = demo.get("/api/openapi.json").json()
     for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)):
         assert reference in description["components"]["schemas"]
     for path, operations in description["paths"].items():

@@ -68,11 +68,6 @@ def many_operations(tagged: Tagged, age: timedelta = 100 * DAY) -> None:
     add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), age) for _ in range(25)))
 
 
-def refresh_token(session_id: str, expires_at: datetime) -> dict[str, Any]:
-    token = {"token_hash": str(uuid4()), "session_id": session_id, "client_id": "c", "scope": ""}
-    return token | {"issued_at": NOW - timedelta(days=80), "expires_at": expires_at}
-
-
 def version(tagged: Tagged, number: int, changed_at: datetime, policy_id: str | None = None) -> dict[str, Any]:
     row: dict[str, Any] = {"tenant_id": tagged.tenant_id, "version": number, "changed_at": changed_at}
     row["changed_by"] = tagged.owner_id
@@ -141,8 +136,10 @@ def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
     # Still valid by their own time: the session's issuer may have had another lifetime.
     rows["ended"]["expires_at"] = NOW + DAY
     add(tagged.database, tables.sessions, *rows.values())
-    tokens = [refresh_token(name, row["expires_at"]) for name, row in rows.items() for _ in range(3)]
-    add(tagged.database, tables.refresh_tokens, *tokens)
+    token = {"client_id": "c", "scope": "", "issued_at": NOW - timedelta(days=80)}
+    for name, row in rows.items():
+        times = token | {"session_id": name, "expires_at": row["expires_at"]}
+        add(tagged.database, tables.refresh_tokens, *(times | {"token_hash": f"{name} {n}"} for n in range(3)))
     run(tagged.database, batch_rows=2)
     assert stored(tagged.database, tables.sessions) == {"ended yesterday", "expired yesterday", "active"}
     left = fetch_scalars(tagged.database, select(tables.refresh_tokens.c.session_id))

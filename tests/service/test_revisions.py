@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import column, delete, event, insert, select, table, text, update
+from sqlalchemy import Table, delete, event, insert, select, text, update
 
 from service.api import protected_route
 from service.authn import secret_format
@@ -17,6 +17,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.db.tables import revisions
 from tests.people import WEB_SHOP
+from tests.service import factories
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch
@@ -63,6 +64,7 @@ def increased(database: Database, statement: Any) -> set[str]:
 
 def fill(database: Database) -> None:
     """Add rows to the tables that the demo world leaves empty."""
+    times = {"issued_at": factories.AT, "expires_at": factories.AT}
     with database.write() as connection:
         user = connection.scalar(select(tables.memberships.c.user_id).limit(1))
         identity = connection.scalar(select(tables.workload_identities.c.id).limit(1))
@@ -71,15 +73,13 @@ def fill(database: Database) -> None:
             .join(tables.memberships, tables.memberships.c.organization_id == tables.tenants.c.organization_id)
             .where(tables.memberships.c.user_id == user)
         )
-        rows: dict[str, dict[str, Any]] = {
-            "sessions": {"id": "s", "issuer": "i", "subject": "s", "user_id": user, "device": "", "place": ""}
-            | dict.fromkeys(("started_at", "last_seen_at", "expires_at"), 1),
-            "identities": {"issuer": "i", "subject": "s", "user_id": user, "linked_at": 1},
-            "workload_tokens": {"token_hash": "h", "identity_id": identity, "issued_at": 1, "expires_at": 1},
-            "membership_tenants": {"user_id": user, "tenant_id": tenant},
+        rows: dict[Table, factories.Row | list[factories.Row]] = {
+            tables.sessions: factories.session(user_id=user),
+            tables.identities: {"issuer": "i", "subject": "s", "user_id": user, "linked_at": factories.AT},
+            tables.workload_tokens: {"token_hash": "h", "identity_id": identity} | times,
+            tables.membership_tenants: {"user_id": user, "tenant_id": tenant},
         }
-        for name, row in rows.items():
-            connection.execute(insert(table(name, *map(column, row))).values(row))
+        factories.add(connection, rows)
 
 
 def test_an_update_of_each_column_and_a_deletion_increase_a_revision(demo: Inside) -> None:
