@@ -18,6 +18,7 @@ from service.db.engine import Database
 from service.db.tables import revisions
 from tests.people import WEB_SHOP
 from tests.service import factories
+from tests.service.access import IDENTITIES
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch
@@ -142,18 +143,11 @@ def test_a_change_increases_the_revisions_of_its_organizations_only(demo: Inside
 
 
 def workload_token(demo: Inside) -> str:
-    """Return a token of a workload identity of the tenant that has a policy."""
-    token = secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX)
-    with demo.platform.database.write() as connection:
-        identity = connection.scalars(
-            select(tables.workload_identities.c.id)
-            .join(tables.policy_attachments, tables.policy_attachments.c.attachee_id == tables.workload_identities.c.id)
-            .where(tables.workload_identities.c.tenant_id == WEB_SHOP)
-        ).first()
-        now = demo.platform.clock.now()
-        row = {"token_hash": secret_format.digest(demo.platform.secret, token), "identity_id": identity}
-        row |= {"issued_at": now, "expires_at": now + timedelta(minutes=5)}
-        connection.execute(insert(tables.workload_tokens).values(row))
+    """Return a token of a workload identity that has a policy."""
+    token, now = secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX), demo.platform.clock.now()
+    row = {"token_hash": secret_format.digest(demo.platform.secret, token), "identity_id": IDENTITIES["image-resizer"]}
+    row |= {"issued_at": now, "expires_at": now + timedelta(minutes=5)}
+    execute(demo.platform.database, insert(tables.workload_tokens).values(row))
     return token
 
 
