@@ -37,9 +37,9 @@ def known_question(chance: random.Random) -> AccessRequest:
     )
 
 
-def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
-    chance = random.Random(seed)
-    alike = allowed = 0
+def compare(seed: int, documents: int, each: int) -> int:
+    """Compare the decisions of both engines; return how many are allowed."""
+    chance, allowed = random.Random(seed), 0
     for _ in range(documents):
         document = worlds.document(chance, most=6)
         engine = compile_document(document)
@@ -49,23 +49,21 @@ def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
             assert not answer.diagnostics.errors, (answer.diagnostics.errors, document)
             ours = engine.decide(question.operation, question.target, question.context) > 0
             assert ours is answer.allowed, (document, question)
-            alike, allowed = alike + 1, allowed + ours
-    return alike, allowed
+            allowed += ours
+    return allowed
 
 
 def test_both_engines_decide_alike() -> None:
-    alike, allowed = compared(1, 40, 50)
-    assert alike == 2_000
-    assert 200 < allowed < 1_800
+    assert 200 < compare(1, 40, 50) < 1_800
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_both_engines_decide_100_000_requests_alike(seed: int) -> None:
-    assert compared(100 + seed, 100, 50)[0] == 5_000
+    compare(100 + seed, 100, 50)
 
 
 def test_the_comparison_sees_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "may_hold", lambda constraint: lambda known: False)
     with pytest.raises(AssertionError):
-        compared(1, 40, 50)
+        compare(1, 40, 50)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from client.policy.bitsets import Budget
-from client.policy.containment import Answer, check
-from client.policy.engine import compile_document, granted_rules
+from client.policy.engine import Engine, compile_document, granted_rules
 from client.policy.explain import Truth, explain
 from client.policy.matching import (
     ANY_TARGET,
@@ -34,8 +33,7 @@ from client.policy.model import (
 )
 from client.policy.partial import exists_allowed_target
 from tests.effort import effort
-from tests.policy import enumeration, reference, worlds
-from tests.policy.comparisons import cap_difference, decision_difference
+from tests.policy import reference, worlds
 
 ANYTHING = AccessRequest("compute:instances:read", "*")
 
@@ -44,18 +42,39 @@ def allow_all(*constraints: Constraint) -> Rule:
     return Rule("", "allow", (parse_operation_pattern("*"),), ("*",), (ANY_TARGET,), ("*",), constraints)
 
 
-def seeds(number: int, quick: int = 4) -> list[Any]:
+def seeds(number: int, quick: int = 2) -> list[Any]:
     """The first few on every run, all of them among the long proofs."""
     return [seed if seed < quick else pytest.param(seed, marks=pytest.mark.slow) for seed in range(number)]
 
 
 @pytest.mark.parametrize("seed", seeds(20))
 def test_the_engine_decides_as_the_reference_does(seed: int) -> None:
-    assert decision_difference(seed, 500, 12) is None
+    """First touch and warm, with malformed requests in between."""
+    chance = random.Random(seed)
+    for _ in range(500):
+        document = worlds.document(chance)
+        engine = compile_document(document)
+        for _ in range(12):
+            question = worlds.question(chance)
+            head = question.target.partition("/")[0]
+            for malformed in (head, f"{head}/", head.rpartition(":")[0]):
+                assert engine.decide(question.operation, malformed, question.context) == 0, malformed
+            expected = reference.decide(list(document.rules), question)
+            for _ in ("first touch", "warm"):
+                decision = engine.decide(question.operation, question.target, question.context)
+                assert decision == expected, (document, question)
 
 
 def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
-    assert cap_difference(5, 300, 10) is None
+    chance = random.Random(5)
+    for _ in range(300):
+        own, author = worlds.document(chance), worlds.document(chance)
+        engine = Engine(granted_rules(own, cap=compile_document(author)))
+        for _ in range(10):
+            question = worlds.question(chance)
+            decision = engine.decide(question.operation, question.target, question.context)
+            mine, held = (reference.decide(list(one.rules), question) for one in (own, author))
+            assert ((decision > 0), (decision < 0)) == (mine > 0 and held > 0, mine < 0), (own, author, question)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -89,28 +108,6 @@ def test_a_malformed_request_is_no_match_and_leaves_the_table_as_it_was() -> Non
     ):
         assert engine.decide(operation, target, RequestContext()) == 0
     assert not engine._table
-
-
-def escapes(draft: Document, author: Document, question: AccessRequest) -> bool:
-    return reference.decide(list(draft.rules), question) > 0 >= reference.decide(list(author.rules), question)
-
-
-@pytest.mark.parametrize("seed", seeds(10))
-def test_containment_never_passes_a_draft_that_some_request_escapes(seed: int) -> None:
-    chance = random.Random(3000 + seed)
-    answers = dict.fromkeys(Answer, 0)
-    for _ in range(60):
-        draft = worlds.document(chance, most=3)
-        author = worlds.document(chance, most=6, deny=0.2)
-        questions = [worlds.question(chance, tenants=("t1",)) for _ in range(250)]
-        found = check(draft, granted_rules(author), tenant="t1", catalogue=worlds.CATALOGUE)
-        answers[found.answer] += 1
-        for question in questions if found.answer is Answer.WITHIN else ():
-            if parse_target(question.target).tenant == "t1":
-                context = enumeration.placed(question.context, question.target)
-                assert not escapes(draft, author, replace(question, context=context))
-        assert all(escapes(draft, author, example.request) for example in found.examples)
-    assert answers[Answer.UNDECIDED] == 0
 
 
 @pytest.mark.parametrize("seed", seeds(10))

@@ -70,8 +70,8 @@ def rule(chance: random.Random, deny: float = 0.35) -> Rule:
     )
 
 
-def document(chance: random.Random, most: int = 5, deny: float = 0.35) -> Document:
-    return Document(tuple(rule(chance, deny) for _ in range(chance.randint(1, most))))
+def document(chance: random.Random, most: int = 5) -> Document:
+    return Document(tuple(rule(chance) for _ in range(chance.randint(1, most))))
 
 
 def facts(chance: random.Random) -> RequestContext:
@@ -91,10 +91,10 @@ def facts(chance: random.Random) -> RequestContext:
     )
 
 
-def question(chance: random.Random, tenants: Sequence[str] = TENANTS) -> AccessRequest:
+def question(chance: random.Random) -> AccessRequest:
     operation = chance.choice(CATALOGUE)
     service = operation.partition(":")[0]
-    region, tenant = chance.choice((*REGIONS, "*", "elsewhere")), chance.choice((*tenants, "*"))
+    region, tenant = chance.choice((*REGIONS, "*", "elsewhere")), chance.choice((*TENANTS, "*"))
     kind, name = chance.choice((*RESOURCES, "*", "other")), chance.choice(("a", "ab", "abc", "b", "axb", "zz", "*"))
     return AccessRequest(operation, f"frn:{service}:{region}:{tenant}:{kind}/{name}", facts(chance))
 

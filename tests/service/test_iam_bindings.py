@@ -1,7 +1,6 @@
 """Workload identity bindings and the grants they must keep, on both databases."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -117,8 +116,8 @@ def test_a_binding_that_loses_its_group_or_policy_is_inert_and_a_deleted_one_lea
         assert not iam.decision("workload_identity", binding, READ)
 
 
-def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_author_check_runs_before_the_write_transaction(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     database, now = inside.platform.database, datetime.now(UTC)
     scopes = ["organizations:write", "compute:read", "dns:read"]
     headers = {"X-API-Key": inside.stored_key(tenant=WEB_SHOP, scopes=scopes, rate_limit=600)}
@@ -140,4 +139,3 @@ def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monk
     assert inside.ask("DELETE", one, headers).status_code == 204
     assert in_transaction
     assert not any(in_transaction)
-    inside.close()

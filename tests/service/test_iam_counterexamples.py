@@ -1,6 +1,7 @@
 """Counterexamples of the author check, sent to simulate as they are printed."""
 
 import random
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -23,22 +24,17 @@ TEXTS = ("dev", "", "*", "d*", "*e*", "prod")
 BLOCKS = ("10.0.0.0/8", "10.0.0.0/9", "::/0", "2001:db8::/32", "0.0.0.0/0", "::ffff:10.0.0.0/104")
 
 
-def random_constraints(chance: random.Random) -> dict[str, Any]:
-    text = chance.choice(("equals", "notEquals", "like"))
-    kind = chance.randrange(8)
-    if kind == 0:
-        return {"ipInRange": {"frn:sourceIp": chance.sample(BLOCKS, 2)}}
-    if kind in (1, 2):
-        return {chance.choice(("before", "after")): {"frn:currentTime": chance.choice(TIMES)}}
-    if kind in (3, 4):
-        return {text: {"frn:region": chance.choice(("", "*", "fi-*", *REGIONS))}}
-    if kind == 5:
-        return {text: {"frn:tenant": chance.choice(("", "*", WEB_SHOP, WEB_SHOP[:4] + "*", "elsewhere"))}}
-    if kind == 6:
-        return {text: {"frn:principalType": chance.choice(("user", "api_key", "*e*"))}}
-    return {
-        text: {f"frn:{chance.choice(('request', 'resource'))}Tag/{chance.choice(('a', 'b'))}": chance.choice(TEXTS)}
-    }
+TEXT = ("equals", "notEquals", "like")
+TAGS = tuple(f"frn:{kind}Tag/{name}" for kind in ("request", "resource") for name in "ab")
+# Operators, keys and values of a constraint.
+CONSTRAINTS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...]], ...] = (
+    (("ipInRange",), ("frn:sourceIp",), tuple(map(list, combinations(BLOCKS, 2)))),
+    *[(("before", "after"), ("frn:currentTime",), TIMES)] * 2,
+    *[(TEXT, ("frn:region",), ("", "*", "fi-*", *REGIONS))] * 2,
+    (TEXT, ("frn:tenant",), ("", "*", WEB_SHOP, WEB_SHOP[:4] + "*", "elsewhere")),
+    (TEXT, ("frn:principalType",), ("user", "api_key", "*e*")),
+    (TEXT, TAGS, TEXTS),
+)
 
 
 def random_rule(chance: random.Random, deny_share: float) -> dict[str, Any]:
@@ -46,8 +42,8 @@ def random_rule(chance: random.Random, deny_share: float) -> dict[str, Any]:
     targets = ["*", "*", f"frn:*:{region}:*:*/*", f"frn:compute:{region}:{WEB_SHOP}:instances/{chance.choice('ab')}*"]
     constraints: dict[str, Any] = {}
     for _ in range(chance.choice((0, 1, 1, 2))):
-        for operator, keys in random_constraints(chance).items():
-            constraints.setdefault(operator, {}).update(keys)
+        operator, key, value = map(chance.choice, chance.choice(CONSTRAINTS))
+        constraints.setdefault(operator, {})[key] = value
     make = deny if chance.random() < deny_share else allow
     return make(chance.choice(OPERATIONS), targets=(chance.choice(targets),), **constraints)
 

@@ -124,7 +124,7 @@ def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) ->
         body = trial(rule, operation=example["operation"], target=example["target"], **facts)
         assert author.ask("POST", "/iam/simulate", body).json()["decision"] == "allowed"
         capped = author.ask("POST", "/iam/simulate", body | {"asAuthor": True}).json()
-        assert (capped["decision"], capped["rules"][0]["withinAuthor"]) == ("denied", False)
+        assert (capped["decision"], capped["asAuthor"], capped["rules"][0]["withinAuthor"]) == ("denied", True, False)
     assert example["deniedBy"]["policyName"] == "Admin"
     assert iam.get("/iam/policies?limit=200") == stored
     # Every role writes policies within its own rights.
@@ -133,7 +133,10 @@ def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) ->
         *((VIEWER, allow("compute:*:read")), (VIEWER, deny("*")), (OWNER, allow("*"))),
         *((REGIONAL, allow("compute:instances:*", **own)), (MEMBER, allow("compute:*", "iam:*"))),
     ):
-        assert iam.as_(person).create("p", rule).status == 201, (person, rule)
+        author = iam.as_(person)
+        assert author.create("p", rule).status == 201, (person, rule)
+        check = author.ask("POST", "/iam/check", {"documentText": document_text(rule)}).json()
+        assert (check["answer"], check["counterexamples"]) == ("within", [])
 
 
 def test_a_stale_write_names_the_later_changes(iam: Iam) -> None:

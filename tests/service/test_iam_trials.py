@@ -10,7 +10,7 @@ from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.api import Answer
-from tests.people import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP
+from tests.people import AURORA, WEB_SHOP
 from tests.service.access import KEYS, READ, Iam, allow, code, deny, details, document_text, trial
 from tests.service.queries import execute
 from tests.service.running import Running
@@ -147,21 +147,6 @@ def test_an_unknown_or_malformed_region_is_refused(iam: Iam) -> None:
     assert ask("coverage", draft, "no-osl-1").status == 400
 
 
-def test_a_check_and_a_trial_as_author_compare_with_the_rights_of_the_caller(iam: Iam) -> None:
-    dev = allow(READ, equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
-    for person, rule, answer in (
-        *((VIEWER, allow("compute:*:read"), "within"), (VIEWER, allow("compute:*:delete"), "beyond")),
-        *((REGIONAL, dev, "within"), (REGIONAL, allow(READ), "beyond"), (MEMBER, deny("*"), "within")),
-    ):
-        found = iam.as_(person).ask("POST", "/iam/check", {"documentText": document_text(rule)}).json()
-        assert (found["answer"], bool(found["counterexamples"])) == (answer, answer == "beyond")
-    body = trial(allow("*"), operation="storage:buckets:read")
-    for more, decision, within in (({}, "allowed", None), ({"asAuthor": True}, "denied", False)):
-        found = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | more).json()
-        assert (found["decision"], found["asAuthor"]) == (decision, bool(more))
-        assert found["rules"][0]["withinAuthor"] is within
-
-
 def cover(iam: Iam, *rules: dict[str, Any], **members: Any) -> Any:
     answer = iam.ask("POST", "/iam/coverage", {"documentText": document_text(*rules), **members})
     assert answer.status == 200, answer
@@ -211,22 +196,7 @@ def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
         assert code(answer) == refusal
 
 
-def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
-    other: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}
-    of_office = allow("compute:instances:*", "compute:images:*", "network:*", **OFFICE)
-    policy = iam.policy("p", allow("dns:*", "storage:buckets:*"), of_office)
-    rules = [allow("compute:images:*"), allow("compute:instances:*", **other)]
-    rules.append(allow("storage:buckets:*", "iam:*", **OFFICE))
-    (found,) = cover(iam, *rules, compare={"policyId": policy})["targets"]
-    for change, parts, names in (
-        *(("gained", 2, {"compute:images"}), ("nowUnconditional", 2, {"compute:images"})),
-        *(("nowConditional", 2, {"storage:buckets"}), ("conditionsChanged", 2, {"compute:instances"})),
-        *(("lost", 1, {"dns", "storage"}), ("conditionalLost", 1, {"network"}), ("conditionalGained", 1, {"iam"})),
-    ):
-        assert {":".join(name.split(":")[:parts]) for name in found[change]} == names, change
-
-
-@pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [20, pytest.param(2_500, marks=pytest.mark.slow)])
 def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the requests of four routes, as trials and in fact: 10,000 in the long run."""
     iam = Iam(own)

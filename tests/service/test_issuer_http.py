@@ -2,18 +2,9 @@
 
 from urllib.parse import urlsplit
 
-from tests.api import DEVICE_GRANT, Answer
+from tests.api import DEVICE_GRANT
 from tests.people import OWNER
 from tests.service.running import Running
-
-
-def me(running: Running, token: str) -> Answer:
-    return running.request("GET", "/api/v1/me", token=token)
-
-
-def refresh(running: Running, token: str) -> Answer:
-    fields = {"client_id": "frost-cli", "grant_type": "refresh_token", "refresh_token": token}
-    return running.post_form("/issuer/token", **fields)
 
 
 def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
@@ -51,14 +42,3 @@ def test_with_an_outside_issuer_there_is_no_local_one() -> None:
         for path in ("/issuer/jwks", "/issuer/.well-known/openid-configuration"):
             assert running.get(path).json()["error"]["code"] == "NOT_FOUND"
         assert running.post_form("/issuer/device_authorization", client_id="frost-cli").status == 404
-
-
-def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
-    tokens = own.start_session(OWNER)
-    own.kill()
-    own.start()
-    assert me(own, tokens["access_token"]).status == 200
-    renewed = refresh(own, tokens["refresh_token"])
-    assert renewed.status == 200
-    assert refresh(own, tokens["refresh_token"]).json()["error"] == "invalid_grant"
-    assert me(own, renewed.json()["access_token"]).status == 401

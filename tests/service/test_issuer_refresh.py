@@ -96,6 +96,17 @@ def test_no_token_outlives_its_session(issuing: Issuing) -> None:
     assert issuing.refresh(at_the_last_moment["refresh_token"]).error == "invalid_grant"
 
 
+def test_after_thirty_days_a_session_is_over_even_for_a_token_that_is_not(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    claims = claims_of(tokens["access_token"])
+    # The issuer signs no token that outlives its session.
+    late = issuing.issuer.sign(claims | {"exp": claims["exp"] + 60 * 24 * 3600})
+    issuing.clock.forward(days=30, microseconds=-1)
+    assert issuing.accepted(late)
+    issuing.clock.forward(microseconds=1)
+    assert not issuing.accepted(late)
+
+
 def test_made_up_missing_and_misused_tokens_are_refused(issuing: Issuing) -> None:
     tokens = issuing.sign_in(email=MEMBER)
     assert issuing.refresh("made-up").error == "invalid_grant"
@@ -169,12 +180,16 @@ def revoke(issuing: Issuing, token: str, **fields: str) -> Reply:
 @pytest.mark.parametrize("which", ["refresh_token", "access_token"])
 def test_either_token_ends_its_session_and_only_that(issuing: Issuing, which: str) -> None:
     tokens, other = issuing.sign_in(), issuing.sign_in()
-    assert revoke(issuing, tokens[which]).status == 200
+    # It ends once.
+    for _ in range(2):
+        assert revoke(issuing, tokens[which]).status == 200
+        issuing.clock.forward(minutes=1)
     assert not issuing.accepted(tokens["access_token"])
     assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
     assert issuing.accepted(other["access_token"])
     session_id = claims_of(tokens["access_token"])["sid"]
-    assert issuing.session(session_id).end_reason == "signed_out"
+    session = issuing.session(session_id)
+    assert (session.end_reason, session.ended_at) == ("signed_out", NOW)
     (entry,) = issuing.audited("session.end")
     assert (entry.actor_id, entry.target) == ("u-owner", f"session:{session_id}")
 

@@ -14,7 +14,7 @@ from service.authn.request_limits import LeasedLimits, leases_of
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.scaling.replicas import LeaseRows, Simulation, excess
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch_scalars
 
 SECOND = 1_000_000  # in microseconds
 START = 1_900_000_000 * SECOND
@@ -37,7 +37,7 @@ def test_the_statement_grants_the_same_as_the_model(database: Database) -> None:
     rows = LeaseRows(lambda: now)
     grants = []
     with database.write() as connection:
-        for _ in range(2_000):
+        for _ in range(700):
             now += int(numbers.choice((0, 1, 0.001, 0.1, 1, 30)) * numbers.randrange(SECOND))
             interval = interval_of(numbers.choice((1, 7, 60, 600, 60_000, 1_000_000)))
             needed = min(numbers.choice((1, 1, 1, 5, 100)), MINUTE // interval)
@@ -187,7 +187,6 @@ def test_rows_with_a_full_allowance_are_removed_once_a_minute(database: Database
     assert limits.drain()
     with database.write() as connection:
         limits.write(connection, True)
-    with database.read() as connection:
-        assert [row.key_id for row in connection.execute(rate_limits.select())] == ["k"]
+    assert fetch_scalars(database, rate_limits.select()) == ["k"]
     now = 2 * MINUTE
     assert not limits.drain()

@@ -21,7 +21,7 @@ PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "o
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
 # These end the session of their caller.
 ENDING = ("/api/v1/sessions/revoke-all", "/api/v1/sessions/current/end")
-PLACES = {"{T}": WEB_SHOP, "{O}": AURORA, "{id}": UNKNOWN_ID}
+PLACES = {"T": WEB_SHOP, "O": AURORA, "id": UNKNOWN_ID}
 WRONG = {401, 429}  # repeated requests with the same invalid key are refused without a lookup
 
 
@@ -42,10 +42,7 @@ class Row:
 
     @property
     def url(self) -> str:
-        path = self.path
-        for word, value in PLACES.items():
-            path = path.replace(word, value)
-        return path
+        return self.path.format(**PLACES)
 
 
 @cache

@@ -78,7 +78,8 @@ def fetch(port: str, path: str) -> tuple[int, str]:
 
 
 def test_prometheus_gets_a_port_of_its_own_and_the_api_no_metrics() -> None:
-    with Running(None, "empty", "--listen", "127.0.0.1:0", FROST_PLATFORM_METRICS="127.0.0.1:0") as running:
+    variables = {"FROST_PLATFORM_METRICS": "127.0.0.1:0", "FROST_PLATFORM_DRAIN_SECONDS": "0.5"}
+    with Running(None, "empty", "--listen", "127.0.0.1:0", **variables) as running:
         until(lambda: "answering Prometheus on" in running.log and "listening on" in running.log)
         (metrics,) = re.findall(r"answering Prometheus on 127.0.0.1:(\d+)", running.log)
         (api,) = re.findall(r"listening on .*, 127\.0\.0\.1:(\d+)", running.log)
@@ -87,6 +88,10 @@ def test_prometheus_gets_a_port_of_its_own_and_the_api_no_metrics() -> None:
         # Every path has the numbers there, never the API.
         assert "frost_ready" in fetch(metrics, "/api/v1/tenants")[1]
         assert fetch(api, "/metrics")[0] == 404
+        # A short drain ends by itself.
+        began = time.monotonic()
+        assert running.stop() == 0
+        assert time.monotonic() - began >= 0.5
 
 
 def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
@@ -98,13 +103,6 @@ def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
         assert process.wait(60) == 1
     assert "frost platform: cannot answer Prometheus on" in running.log.splitlines()[-1]
     running.__exit__(None, None, None)
-
-
-def test_a_short_drain_ends_by_itself() -> None:
-    with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="0.5") as running:
-        began = time.monotonic()
-        assert running.stop() == 0
-        assert time.monotonic() - began >= 0.5
 
 
 def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from service.operator.backup import create_backup
 from service.settings import from_arguments
 from tests.service.conftest import KINDS
 from tests.service.queries import execute, fetch_scalars
+from tests.waiting import at_once
 
 NewUrl = Callable[[str, bool], str]
 
@@ -74,8 +75,7 @@ def test_a_database_that_is_up_to_date_does_not_load_alembic(database_url: str) 
 def test_replicas_that_start_together_migrate_once(kind: str, new_database_url: NewUrl) -> None:
     url = new_database_url(kind, False)
     databases = [Database(url) for _ in range(4)]
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(migrate.upgrade, databases))
+    at_once([partial(migrate.upgrade, database) for database in databases])
     assert {migrate.stored_revision(database) for database in databases} == {migrate.HEAD}
     for database in databases:
         database.close()
@@ -125,8 +125,7 @@ def test_a_database_of_an_older_version_keeps_its_rows(kind: str, revision: str,
         history = connection.execute(select(default_tag_versions)).one()
         assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
     execute(database, update(memberships).values(role="member"))
-    with database.read() as connection:
-        assert set(connection.scalars(select(revisions.c.domain))) == {"u", "o"}
+    assert set(fetch_scalars(database, select(revisions.c.domain))) == {"u", "o"}
     database.close()
 
 

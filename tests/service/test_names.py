@@ -113,19 +113,16 @@ def test_an_invisible_name_is_refused_but_can_be_looked_up(name: str) -> None:
             refuse()
 
 
-@pytest.mark.parametrize("name", INVISIBLE[:3])
-def test_no_route_accepts_an_invisible_name_and_stored_ones_are_readable(
-    iam: Iam, demo_database: Database, name: str
-) -> None:
-    policy, organization = {"document": document(allow("compute:*"))}, f"/api/v1/organizations/{AURORA}"
+def test_no_route_accepts_an_invisible_name_and_stored_ones_are_readable(iam: Iam, demo_database: Database) -> None:
+    name, policy = INVISIBLE[0], {"document": document(allow("compute:*"))}
     for method, path, body in (
         *(("POST", "/iam/groups", {"name": name}), ("POST", "/iam/policies", {"name": name} | policy)),
         *(("PATCH", "", {"displayName": name}), ("POST", "/resources/secret", {"name": name, "region": "se-sto-1"})),
         ("POST", "/api-keys", {"name": name, "scopes": ["compute:read"]}),
     ):
         assert iam.ask(method, path, body).status == 400, path
-    created = iam.platform.ask("POST", f"{organization}/tenants", as_=iam.person, body={"displayName": name})
-    assert created.status == 400
+    tenants = f"/api/v1/organizations/{AURORA}/tenants"
+    assert iam.platform.ask("POST", tenants, as_=iam.person, body={"displayName": name}).status == 400
     shown = f"shown {uuid4()}"
     group, made = iam.group(shown), iam.policy(shown, allow("compute:*"))
     with demo_database.write() as connection:

@@ -24,7 +24,7 @@ from tests.service import factories
 from tests.service.access import code
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import planned_on
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch
 from tests.service.running import Running
 from tests.service.tagged import BEFORE, NOW, Tagged
 from tests.waiting import until
@@ -147,6 +147,7 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
     assert row["error"] == "failed after 3 attempts at roles (2/4): roles backend unavailable"
     assert [(step["status"], step["attempts"]) for step in row["steps"][:2]] == [("completed", 1), ("failed", 3)]
     assert planned.tenant()["status"] == "provisioning"
+    assert planned.audited() == [("platform", "tenant.provision")]
     assert provisioning.plan_again(database, NOW) != []
     assert provisioning.plan_again(database, NOW) == []
     with database.read() as connection:
@@ -190,8 +191,8 @@ def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -
     assert operation(run_slowly, run_id) == cancelled
     shown = run_slowly.get(f"{BASE}/default-tags/runs", as_=OWNER).json()["runs"][0]
     assert (shown["runId"], shown["status"]) == (run_id, "cancelled")
-    with closing(Database(run_slowly.database_url)) as database, database.read() as connection:
-        entry = connection.execute(select(audit_log).where(audit_log.c.operation == "operation.cancel")).one()
+    with closing(Database(run_slowly.database_url)) as database:
+        (entry,) = fetch(database, select(audit_log).where(audit_log.c.operation == "operation.cancel"))
     assert (entry.target, entry.tenant_id, entry.actor_kind) == (f"operation:{run_id}", WEB_SHOP, "staff")
     assert code(cancel(run_id)) == (409, "OPERATION_OVER")
     # The operation id names the latest run.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, event
+from sqlalchemy import event
 
 from service.activity import queries as activity_store
 from service.activity.queries import ActivityFilter
@@ -14,49 +14,34 @@ from service.db.engine import Database, Record
 from service.iam import group_queries, policy_queries
 from service.principals import queries as principals_queries
 
-Read = Callable[[Connection], Sequence[Record]]
+Page = Callable[..., Sequence[Record]]
 
 TENANT, PARENT, AT = str(uuid4()), str(uuid4()), datetime(2026, 1, 1, tzinfo=UTC)
 MADE, MEMBER = (AT, str(uuid4())), (AT, "workload_identity", str(uuid4()))
 
-PAGES: tuple[tuple[str, int, Read], ...] = (
-    (
-        "ix_policy_attachments_attached",
-        3,
-        lambda connection: policy_queries.attachment_page(connection, TENANT, PARENT, None, MEMBER, 50),
-    ),
-    ("ix_group_members_added", 3, lambda connection: group_queries.member_page(connection, TENANT, PARENT, MEMBER, 50)),
-    ("ix_policies_tenant_made", 2, lambda connection: policy_queries.page(connection, TENANT, None, None, MADE, 50)),
-    ("ix_groups_tenant_made", 2, lambda connection: group_queries.page(connection, TENANT, None, MADE, 50)),
-    (
-        "ix_workload_identities_tenant_made",
-        2,
-        lambda connection: principals_queries.identity_page(connection, TENANT, MADE, 50),
-    ),
+PAGES: tuple[tuple[str, int, Page, tuple[Any, ...]], ...] = (
+    ("ix_policy_attachments_attached", 3, policy_queries.attachment_page, (TENANT, PARENT, None, MEMBER, 50)),
+    ("ix_group_members_added", 3, group_queries.member_page, (TENANT, PARENT, MEMBER, 50)),
+    ("ix_policies_tenant_made", 2, policy_queries.page, (TENANT, None, None, MADE, 50)),
+    ("ix_groups_tenant_made", 2, group_queries.page, (TENANT, None, MADE, 50)),
+    ("ix_workload_identities_tenant_made", 2, principals_queries.identity_page, (TENANT, MADE, 50)),
     # SQLite keeps the number of the row beside every index, and looks for it after the instant.
-    (
-        "ix_audit_log_tenant_at",
-        1,
-        lambda connection: activity_store.of_tenant(connection, TENANT, PARENT, ActivityFilter(), (AT, 7), 50),
-    ),
-    (
-        "ix_audit_log_organization_at",
-        1,
-        lambda connection: activity_store.of_organization(connection, PARENT, ActivityFilter(), (AT, 7), 50),
-    ),
+    ("ix_audit_log_tenant_at", 1, activity_store.of_tenant, (TENANT, PARENT, ActivityFilter(), (AT, 7), 50)),
+    ("ix_audit_log_organization_at", 1, activity_store.of_organization, (PARENT, ActivityFilter(), (AT, 7), 50)),
 )
+"""Index, number of its columns in a cursor, and the query of a page with its arguments."""
 
 
-def plan_of(database: Database, read: Read) -> list[str]:
+def plan_of(database: Database, page: Page, arguments: tuple[Any, ...]) -> list[str]:
     """Return the steps of the query plan."""
     executed: list[tuple[str, Any]] = []
 
-    def record(*arguments: Any) -> None:
-        executed.append(arguments[2:4])
+    def record(*noted: Any) -> None:
+        executed.append(noted[2:4])
 
     with database.read() as connection:
         event.listen(database.engine, "before_cursor_execute", record)
-        read(connection)
+        page(connection, *arguments)
         event.remove(database.engine, "before_cursor_execute", record)
         ((statement, parameters),) = [one for one in executed if one[0].startswith("SELECT")]
         if database.kind == "sqlite":
@@ -68,8 +53,8 @@ def plan_of(database: Database, read: Read) -> list[str]:
 
 
 def test_a_page_is_read_along_an_index_from_its_cursor_on(database: Database) -> None:
-    for index, columns, read in PAGES:
-        plan = plan_of(database, read)
+    for index, columns, page, arguments in PAGES:
+        plan = plan_of(database, page, arguments)
         assert not [step for step in plan if "TEMP B-TREE" in step or re.search(r"\bSort\b", step)]
         if database.kind == "sqlite":
             (step,) = [step for step in plan if index in step]

@@ -18,7 +18,7 @@ from service.jobs.job import retry_delay
 from service.tenants.provisioning import STEPS, BackendUnavailable, ProvisioningJob, plan
 from tests.service.audited import audited
 from tests.service.planned import BEFORE, NOW, Planned, planned_on
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.waiting import until
 
 
@@ -31,18 +31,16 @@ async def test_a_new_tenant_becomes_active_with_all_its_parts(planned: Planned) 
     before = planned.tenant()
     # A limit that is set already stays.
     limits = default_limits() | {"vcpu": default_limits()["vcpu"] + 1}
-    with planned.database.write() as connection:
-        row = {"tenant_id": planned.tenant_id, "resource_type": "vcpu", "limit": limits["vcpu"]}
-        connection.execute(insert(tenant_quotas).values(row))
+    row = {"tenant_id": planned.tenant_id, "resource_type": "vcpu", "limit": limits["vcpu"]}
+    execute(planned.database, insert(tenant_quotas).values(row))
     await planned.provisioning.run(planned.run_id)
     planned.is_whole()
     assert planned.tenant() == before | {"status": "active"}
     after, mine = planned.row(), planned.tenant_id
-    with planned.database.read() as connection:
-        project = connection.scalar(select(isolation_projects.c.name).where(isolation_projects.c.tenant_id == mine))
-        quotas = select(tenant_quotas.c.resource_type, tenant_quotas.c.limit).where(tenant_quotas.c.tenant_id == mine)
-        assert {row.resource_type: row.limit for row in connection.execute(quotas)} == limits
-    assert project == f"aurora-{planned.organization_id[:8]}-web-shop-{mine[:8]}"
+    quotas = select(tenant_quotas.c.resource_type, tenant_quotas.c.limit).where(tenant_quotas.c.tenant_id == mine)
+    assert {row.resource_type: row.limit for row in fetch(planned.database, quotas)} == limits
+    projects = select(isolation_projects.c.name).where(isolation_projects.c.tenant_id == mine)
+    assert fetch_scalars(planned.database, projects) == [f"aurora-{planned.organization_id[:8]}-web-shop-{mine[:8]}"]
     # A finished run is not run again.
     await planned.provisioning.run(planned.run_id)
     planned.provisioning.run_step(planned.run_id, "billing_account")

@@ -1,6 +1,5 @@
 """Scopes, roles and policies decide each operation on each resource and interactive session."""
 
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
@@ -8,9 +7,10 @@ from sqlalchemy import select
 from service.db.engine import Database
 from service.db.tables import audit_log, resources
 from tests.api import Answer
-from tests.people import MEMBER, OUTSIDER, OWNER, REGIONAL, SANDBOX, STAGING, UNKNOWN_ID, VIEWER, WEB_SHOP
+from tests.people import MEMBER, OWNER, REGIONAL, SANDBOX, STAGING, UNKNOWN_ID, VIEWER, WEB_SHOP
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
+from tests.service.queries import fetch, fetch_scalars
 from tests.service.running import Running
 
 INSTANCE = "8291a3dc-a168-4a92-abf8-e39f54334862"  # checkout-web-01, running, tags app=checkout tier=web
@@ -35,28 +35,15 @@ def create(platform: Running, name: str = "instance", person: str = OWNER, **mem
     return dict(answer.json())
 
 
-def every_mutation(platform: Running, ask: Callable[..., Answer]) -> dict[str, Answer]:
-    one = create(platform)["id"]
-    answers = {"create": ask("POST", kind("instance"), NEW)}
-    answers["update"] = ask("PATCH", kind("instance", one), {"name": "renamed", "tags": {"a": "b"}})
-    for verb in ("stop", "start", "restart"):
-        answers[verb] = ask("POST", kind("instance", one, verb))
-    answers["delete"] = ask("DELETE", kind("instance", one))
-    return answers
-
-
 def test_compute_write_covers_every_mutation(platform: Running) -> None:
-    key = Key(platform, "compute:write")
-    statuses = {name: answer.status for name, answer in every_mutation(platform, key.use).items()}
-    assert statuses == {"create": 201, "update": 200, "stop": 200, "start": 200, "restart": 200, "delete": 204}
-
-
-def test_a_key_of_finer_scopes_is_denied_despite_an_allowing_policy(platform: Running) -> None:
-    key = Key(platform, "compute:instances:read", "compute:instances:list", "compute:start")
-    iam = Iam(platform)
-    iam.attach(iam.policy("p", allow("*")), "api_key", key.id)
-    for path in (kind("instance"), kind("instance", INSTANCE), "/api/v1/me", "/api/v1/scopes", key.path):
-        assert code(key.use("GET", path)) == (403, "INSUFFICIENT_SCOPE")
+    key, one = Key(platform, "compute:write"), kind("instance", create(platform)["id"])
+    for method, path, body, status in (
+        ("POST", kind("instance"), NEW, 201),
+        ("PATCH", one, {"name": "renamed", "tags": {"a": "b"}}, 200),
+        *(("POST", f"{one}/{verb}", None, 200) for verb in ("stop", "start", "restart")),
+        ("DELETE", one, None, 204),
+    ):
+        assert key.use(method, path, body).status == status, (method, path)
 
 
 def test_an_interactive_session_is_opened_to_its_kind(platform: Running, platform_database: Database) -> None:
@@ -74,24 +61,9 @@ def test_an_interactive_session_is_opened_to_its_kind(platform: Running, platfor
     for resource in (INSTANCE, ELSEWHERE, "x"):
         answer = narrowed.use("POST", interactive("shells"), {"resourceId": resource})
         assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
-    with platform_database.read() as connection:
-        query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")
-        entry = connection.execute(query.order_by(audit_log.c.id.desc())).first()
-    assert entry is not None
+    query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")
+    entry = fetch(platform_database, query.order_by(audit_log.c.id))[-1]
     assert (entry.target, entry.details) == (f"instance:{INSTANCE}", {"operation": "sessions:shells:open"})
-
-
-def test_people_act_within_their_role(platform: Running) -> None:
-    def viewer(method: str, path: str, body: Any = None) -> Answer:
-        return platform.ask(method, path, as_=VIEWER, body=body)
-
-    assert viewer("GET", kind("instance", INSTANCE)).status == 200
-    assert viewer("GET", kind("instance")).status == 200
-    refused = viewer("GET", kind("volume", VOLUME))
-    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert refused.json()["error"]["required_permission"] == "storage:volumes:read"
-    assert {code(answer) for answer in every_mutation(platform, viewer).values()} == {(403, "INSUFFICIENT_PERMISSIONS")}
-    assert code(platform.get(kind("instance"), as_=OUTSIDER)) == (403, "TENANT_ACCESS_DENIED")
 
 
 def test_conditions_of_a_role_are_decided_for_each_resource(platform: Running) -> None:
@@ -124,7 +96,9 @@ def test_a_policy_narrows_a_key_to_its_resources_and_a_deny_wins(platform: Runni
     assert [one["id"] for one in key.use("GET", kind("instance")).json()["resources"]] == [INSTANCE]
     other = create(platform)["id"]
     assert code(key.use("GET", kind("instance", other))) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert code(key.use("GET", kind("volume"))) == (403, "INSUFFICIENT_PERMISSIONS")
+    refused = key.use("GET", kind("volume", VOLUME))
+    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert refused.json()["error"]["required_permission"] == "storage:volumes:read"
     iam.attach(iam.policy("shut", deny("compute:instances:read")), "api_key", key.id)
     refused = key.use("GET", kind("instance", INSTANCE))
     assert details(refused) == {"reason": "explicit_deny"}
@@ -175,9 +149,8 @@ def test_pages_skip_hidden_resources_and_are_never_empty(platform: Running, plat
     path = kind("instance") + "?limit=5"
     assert code(key.use("GET", path)) == (403, "INSUFFICIENT_PERMISSIONS")
     here = (resources.c.tenant_id == WEB_SHOP, resources.c.kind == "instance")
-    with platform_database.read() as connection:
-        query = select(resources.c.id).where(*here).order_by(resources.c.created_at, resources.c.id)
-        stored = list(connection.scalars(query))
+    query = select(resources.c.id).where(*here).order_by(resources.c.created_at, resources.c.id)
+    stored = fetch_scalars(platform_database, query)
     assert len(stored) > 40
     assert INSTANCE in stored
     pages = platform.pages(kind("instance") + "?limit=20", as_=OWNER)

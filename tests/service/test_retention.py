@@ -27,7 +27,7 @@ from tests.service import factories
 from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
 from tests.service.issuing import HandClock, Issuing
-from tests.service.queries import execute, fetch_scalars
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.tagged import NOW, Tagged
 from tests.waiting import until
 
@@ -44,19 +44,12 @@ def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, 
 
 
 def add(database: Database, table: Table, *rows: dict[str, Any]) -> None:
-    with database.write() as connection:
-        connection.execute(insert(table), list(rows))
+    execute(database, insert(table).values(list(rows)))
 
 
 def stored(database: Database, table: Table) -> set[Any]:
     """Return the first column of the primary key of all rows."""
-    with database.read() as connection:
-        return set(connection.scalars(select(next(iter(table.primary_key)))))
-
-
-def number(database: Database, table: Table) -> int:
-    with database.read() as connection:
-        return connection.scalar(select(func.count()).select_from(table)) or 0
+    return set(fetch_scalars(database, select(next(iter(table.primary_key)))))
 
 
 def operation(tagged: Tagged, run_id: str, age: timedelta, kind: str = "provision_tenant", **members: Any) -> Any:
@@ -73,11 +66,6 @@ def session(tagged: Tagged, session_id: str, started: datetime, **members: Any) 
 
 def many_operations(tagged: Tagged, age: timedelta = 100 * DAY) -> None:
     add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), age) for _ in range(25)))
-
-
-def refresh_token(session_id: str, expires_at: datetime) -> dict[str, Any]:
-    token = {"token_hash": str(uuid4()), "session_id": session_id, "client_id": "c", "scope": ""}
-    return token | {"issued_at": NOW - timedelta(days=80), "expires_at": expires_at}
 
 
 def version(tagged: Tagged, number: int, changed_at: datetime, policy_id: str | None = None) -> dict[str, Any]:
@@ -148,8 +136,10 @@ def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
     # Still valid by their own time: the session's issuer may have had another lifetime.
     rows["ended"]["expires_at"] = NOW + DAY
     add(tagged.database, tables.sessions, *rows.values())
-    tokens = [refresh_token(name, row["expires_at"]) for name, row in rows.items() for _ in range(3)]
-    add(tagged.database, tables.refresh_tokens, *tokens)
+    token = {"client_id": "c", "scope": "", "issued_at": NOW - timedelta(days=80)}
+    for name, row in rows.items():
+        times = token | {"session_id": name, "expires_at": row["expires_at"]}
+        add(tagged.database, tables.refresh_tokens, *(times | {"token_hash": f"{name} {n}"} for n in range(3)))
     run(tagged.database, batch_rows=2)
     assert stored(tagged.database, tables.sessions) == {"ended yesterday", "expired yesterday", "active"}
     left = fetch_scalars(tagged.database, select(tables.refresh_tokens.c.session_id))
@@ -169,13 +159,11 @@ def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -
     )
     add(database, tables.default_tag_versions, *(version(tagged, each, old) for each in range(1, 108)))
     run(database, batch_rows=7)
-    with database.read() as connection:
-        left = tables.policy_versions.c
-        query = select(left.policy_id, func.min(left.version), func.max(left.version), func.count())
-        remaining = {tuple(row) for row in connection.execute(query.group_by(left.policy_id))}
-        tag_versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
+    left = tables.policy_versions.c
+    query = select(left.policy_id, func.min(left.version), func.max(left.version), func.count())
+    remaining = {tuple(row) for row in fetch(database, query.group_by(left.policy_id))}
     assert remaining == {("many", 31, 130, 100), ("few", 1, 100, 100)}
-    assert tag_versions == set(range(8, 108))
+    assert set(fetch_scalars(database, select(tables.default_tag_versions.c.version))) == set(range(8, 108))
 
 
 def test_default_tags_that_apply_to_new_resources_remain(tagged: Tagged) -> None:
@@ -186,9 +174,8 @@ def test_default_tags_that_apply_to_new_resources_remain(tagged: Tagged) -> None
     add(database, tables.default_tag_versions, *(version(tagged, each, NOW - age) for each, age in ages.items()))
     run(database)
     with database.read() as connection:
-        versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
         assert propagated(connection, tagged.tenant_id, NOW - DAY) == {"version": "50"}
-    assert versions == set(range(50, 201))
+    assert set(fetch_scalars(database, select(tables.default_tag_versions.c.version))) == set(range(50, 201))
 
 
 def test_expired_keys_codes_and_tokens_are_removed(tagged: Tagged) -> None:
@@ -253,13 +240,13 @@ def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
             event.remove(tagged.database.engine, "before_cursor_execute", fail)
         else:
             assert service_retention.MIN_PAUSE_SECONDS <= retention.remove_batch() < service_retention.SWEEP_SECONDS
-        left.append(number(tagged.database, tables.operations))
+        left.append(len(stored(tagged.database, tables.operations)))
     assert left == [15, 15, 5, 0], "the failed batch is repeated"
     assert retention.remove_batch() == service_retention.SWEEP_SECONDS
     # More rows than are queried at once.
     many_operations(tagged)
     assert run(tagged.database, batch_rows=5, queried_batches=2) == 5
-    assert number(tagged.database, tables.operations) == 0
+    assert not stored(tagged.database, tables.operations)
 
 
 def test_locked_rows_are_skipped_and_a_change_of_a_person_is_awaited(pair: tuple[Database, Database]) -> None:
@@ -284,7 +271,10 @@ def test_locked_rows_are_skipped_and_a_change_of_a_person_is_awaited(pair: tuple
     assert stored(other, tables.sessions) == set()
 
 
-@pytest.mark.parametrize(("table", "index"), [("refresh_tokens", "expires_at"), ("operations", "completed_at")])
+@pytest.mark.parametrize(
+    ("table", "index"),
+    [("refresh_tokens", "expires_at"), ("operations", "completed_at"), ("idempotency_keys", "created_at")],
+)
 def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, table: str, index: str) -> None:
     rule = next(rule for rule in rules(SETTINGS, NOW) if rule.table.name == table)
     query = str(service_retention._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
@@ -306,7 +296,7 @@ def test_the_worker_sweeps_repeatedly(database: Database, tmp_path: Path) -> Non
     try:
         for _ in range(2):
             many_operations(tagged, 900 * DAY)
-            until(lambda: number(database, tables.operations) == 0)
+            until(lambda: not stored(database, tables.operations))
     finally:
         worker.stop()
 
@@ -332,6 +322,6 @@ def test_a_removed_outside_session_is_not_started_again(database: Database, tmp_
     refreshed = provider.token(**times, auth_time=signed_in)
     assert code_of(refreshed) == "AUTHENTICATION_REQUIRED"
     run(database, later)
-    assert number(database, tables.sessions) == 0
+    assert not stored(database, tables.sessions)
     assert code_of(refreshed) == "REAUTHENTICATION_REQUIRED"
     assert code_of(provider.token(**times, auth_time=int(later.timestamp()) - 5)) is None

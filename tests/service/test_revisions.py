@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import column, delete, event, insert, select, table, text, update
+from sqlalchemy import Table, delete, event, insert, select, text, update
 
 from service.api import protected_route
 from service.authn import secret_format
@@ -17,9 +17,11 @@ from service.db import tables
 from service.db.engine import Database
 from service.db.tables import revisions
 from tests.people import WEB_SHOP
+from tests.service import factories
+from tests.service.access import IDENTITIES
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -51,8 +53,7 @@ def demo(tmp_path: Path, world_url: str | None) -> Iterator[Inside]:
 
 
 def all_revisions(database: Database) -> dict[str, int]:
-    with database.read() as connection:
-        return {row.domain: row.revision for row in connection.execute(select(revisions))}
+    return {row.domain: row.revision for row in fetch(database, select(revisions))}
 
 
 def increased(database: Database, statement: Any) -> set[str]:
@@ -64,6 +65,7 @@ def increased(database: Database, statement: Any) -> set[str]:
 
 def fill(database: Database) -> None:
     """Add rows to the tables that the demo world leaves empty."""
+    times = {"issued_at": factories.AT, "expires_at": factories.AT}
     with database.write() as connection:
         user = connection.scalar(select(tables.memberships.c.user_id).limit(1))
         identity = connection.scalar(select(tables.workload_identities.c.id).limit(1))
@@ -72,15 +74,13 @@ def fill(database: Database) -> None:
             .join(tables.memberships, tables.memberships.c.organization_id == tables.tenants.c.organization_id)
             .where(tables.memberships.c.user_id == user)
         )
-        rows: dict[str, dict[str, Any]] = {
-            "sessions": {"id": "s", "issuer": "i", "subject": "s", "user_id": user, "device": "", "place": ""}
-            | dict.fromkeys(("started_at", "last_seen_at", "expires_at"), 1),
-            "identities": {"issuer": "i", "subject": "s", "user_id": user, "linked_at": 1},
-            "workload_tokens": {"token_hash": "h", "identity_id": identity, "issued_at": 1, "expires_at": 1},
-            "membership_tenants": {"user_id": user, "tenant_id": tenant},
+        rows: dict[Table, factories.Row | list[factories.Row]] = {
+            tables.sessions: factories.session(user_id=user),
+            tables.identities: {"issuer": "i", "subject": "s", "user_id": user, "linked_at": factories.AT},
+            tables.workload_tokens: {"token_hash": "h", "identity_id": identity} | times,
+            tables.membership_tenants: {"user_id": user, "tenant_id": tenant},
         }
-        for name, row in rows.items():
-            connection.execute(insert(table(name, *map(column, row))).values(row))
+        factories.add(connection, rows)
 
 
 def test_an_update_of_each_column_and_a_deletion_increase_a_revision(demo: Inside) -> None:
@@ -116,8 +116,7 @@ def test_a_new_row_increases_a_revision(demo: Inside) -> None:
     fill(database)
     for name, change in COPIED.items():
         described = tables.metadata.tables[name]
-        with database.read() as connection:
-            row = dict(connection.execute(select(described).limit(1)).mappings().one())
+        row = fetch(database, select(described).limit(1))[0]._asdict()
         if name == "memberships":
             person = {"id": "new", "email": "new@x.example", "name": "", "created_at": row["created_at"]}
             assert increased(database, insert(tables.users).values(person)) == set()
@@ -144,18 +143,11 @@ def test_a_change_increases_the_revisions_of_its_organizations_only(demo: Inside
 
 
 def workload_token(demo: Inside) -> str:
-    """Return a token of a workload identity of the tenant that has a policy."""
-    token = secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX)
-    with demo.platform.database.write() as connection:
-        identity = connection.scalars(
-            select(tables.workload_identities.c.id)
-            .join(tables.policy_attachments, tables.policy_attachments.c.attachee_id == tables.workload_identities.c.id)
-            .where(tables.workload_identities.c.tenant_id == WEB_SHOP)
-        ).first()
-        now = demo.platform.clock.now()
-        row = {"token_hash": secret_format.digest(demo.platform.secret, token), "identity_id": identity}
-        row |= {"issued_at": now, "expires_at": now + timedelta(minutes=5)}
-        connection.execute(insert(tables.workload_tokens).values(row))
+    """Return a token of a workload identity that has a policy."""
+    token, now = secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX), demo.platform.clock.now()
+    row = {"token_hash": secret_format.digest(demo.platform.secret, token), "identity_id": IDENTITIES["image-resizer"]}
+    row |= {"issued_at": now, "expires_at": now + timedelta(minutes=5)}
+    execute(demo.platform.database, insert(tables.workload_tokens).values(row))
     return token
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import Executable, ScalarSelect, delete, insert, select, update
+from sqlalchemy import ScalarSelect, delete, insert, select, update
 
 from service.db.tables import api_keys, membership_tenants, memberships, users
 from tests.people import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
@@ -12,6 +12,7 @@ from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.held import SIGNED_OUT, Held, InThisProcess, bearer
+from tests.service.queries import execute
 
 INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
 Hold = Callable[[dict[str, str]], Held]
@@ -65,12 +66,6 @@ def id_of(person: str) -> ScalarSelect[str]:
 SEAT = (memberships.c.user_id == id_of(ADMIN)) & (memberships.c.organization_id == AURORA)
 
 
-def execute(platform: InThisProcess, *statements: Executable) -> None:
-    with platform.platform.database.write() as connection:
-        for statement in statements:
-            connection.execute(statement)
-
-
 def credential(platform: InThisProcess, by: str, scope: str, person: str = ADMIN) -> dict[str, str]:
     if by == "key":
         return {"X-API-Key": Key(platform, scope, person=person).secret}
@@ -84,8 +79,10 @@ def restored(platform: InThisProcess) -> Iterator[None]:
         rows = [row._asdict() for row in connection.execute(select(memberships))]
         limits = [row._asdict() for row in connection.execute(select(membership_tenants))]
     yield
-    execute(platform, delete(membership_tenants), delete(memberships), insert(memberships).values(rows))
-    execute(platform, insert(membership_tenants).values(limits))
+    execute(
+        platform.platform.database, delete(membership_tenants), delete(memberships), insert(memberships).values(rows)
+    )
+    execute(platform.platform.database, insert(membership_tenants).values(limits))
 
 
 @pytest.mark.parametrize("how", ["deleted", "scope", "expired"])
@@ -98,7 +95,7 @@ def test_a_deleted_expired_or_narrowed_key(platform: InThisProcess, hold: Hold, 
         assert key.manage("PATCH", body={"scopes": ["compute:read"]}).status == 200
     else:
         now = platform.platform.clock.now()
-        execute(platform, update(api_keys).where(api_keys.c.id == key.id).values(expires_at=now))
+        execute(platform.platform.database, update(api_keys).where(api_keys.c.id == key.id).values(expires_at=now))
     platform.require_refused(held, (403, "INSUFFICIENT_SCOPE") if how == "scope" else SIGNED_OUT)
 
 
@@ -128,7 +125,7 @@ def test_a_person_who_ends_all_sessions(platform: InThisProcess, hold: Hold) -> 
 @pytest.mark.parametrize("by", ["person", "key"])
 def test_a_weaker_role(platform: InThisProcess, hold_managed: Hold, way: str, by: str) -> None:
     held = hold_managed(credential(platform, by, "organizations:*"))
-    execute(platform, update(memberships).where(SEAT).values(role="viewer"))
+    execute(platform.platform.database, update(memberships).where(SEAT).values(role="viewer"))
     platform.require_refused(held, (403, "FORBIDDEN" if way.endswith("without a body") else "PERMISSION_DENIED"))
 
 
@@ -136,7 +133,7 @@ def test_a_weaker_role(platform: InThisProcess, hold_managed: Hold, way: str, by
 @pytest.mark.parametrize("by", ["person", "key"])
 def test_a_removed_membership(platform: InThisProcess, hold: Hold, by: str) -> None:
     held = hold(credential(platform, by, "compute:*"))
-    execute(platform, delete(memberships).where(SEAT))
+    execute(platform.platform.database, delete(memberships).where(SEAT))
     platform.require_refused(held, (403, "TENANT_ACCESS_DENIED"))
 
 
@@ -144,7 +141,10 @@ def test_a_removed_membership(platform: InThisProcess, hold: Hold, by: str) -> N
 def test_a_membership_that_lost_the_tenant(platform: InThisProcess, hold: Hold) -> None:
     held = hold(bearer(platform.token(MEMBER)))
     seats = membership_tenants.c
-    execute(platform, delete(membership_tenants).where(seats.user_id == id_of(MEMBER), seats.tenant_id == WEB_SHOP))
+    execute(
+        platform.platform.database,
+        delete(membership_tenants).where(seats.user_id == id_of(MEMBER), seats.tenant_id == WEB_SHOP),
+    )
     platform.require_refused(held, (403, "TENANT_ACCESS_DENIED"))
 
 

@@ -50,17 +50,16 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     assert settings(FROST_PLATFORM_WORLD="large").world == "large"
     assert settings("--world", "empty", FROST_PLATFORM_WORLD="large").world == "empty"
     assert settings(FROST_PLATFORM_WORLD="").world == "demo"
-    assert settings(FROST_PLATFORM_IDLE_MINUTES="1.5").idle_minutes == 1.5
-    assert settings(FROST_PLATFORM_PROVISIONING_PACE="0").provisioning_pace == 0
-    assert settings(FROST_PLATFORM_APPLY_PACE="0.5").apply_pace == 0.5
-    assert settings(FROST_PLATFORM_TAG_PROPAGATION="30").tag_propagation == 30
-    assert settings().requests_per_minute == 3_000
-    assert settings(FROST_PLATFORM_REQUESTS_PER_MINUTE="60").requests_per_minute == 60
-    assert settings().log_megabytes == 8
-    assert settings().operation_tries == 10
-    assert settings(FROST_PLATFORM_OPERATION_TRIES="3").operation_tries == 3
-    assert settings(FROST_PLATFORM_LOG_MEGABYTES="0.5").log_megabytes == 0.5
-    assert settings().retention == Retention(operation_days=90, session_days=30, quota_request_days=365, versions=100)
+    for name, text, value in (
+        ("idle_minutes", "1.5", 1.5),
+        ("provisioning_pace", "0", 0),
+        ("apply_pace", "0.5", 0.5),
+        ("tag_propagation", "30", 30),
+        ("requests_per_minute", "60", 60),
+        ("operation_tries", "3", 3),
+        ("log_megabytes", "0.5", 0.5),
+    ):
+        assert getattr(settings(**{f"FROST_PLATFORM_{name.upper()}": text}), name) == value
     assert settings(
         FROST_PLATFORM_OPERATION_RETENTION_DAYS="7",
         FROST_PLATFORM_SESSION_RETENTION_DAYS="1",
@@ -69,6 +68,8 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     ).retention == Retention(operation_days=7, session_days=1, quota_request_days=0, versions=5)
     assert settings(FROST_PLATFORM_PROXIES="10.0.0.1, 2001:DB8::1").proxies == {"10.0.0.1", "2001:db8::1"}
     assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
+    limits = settings(FROST_PLATFORM_MAX_CONNECTIONS="50", FROST_PLATFORM_BODY_SECONDS="3").limits
+    assert (limits.max_connections, limits.body_seconds, limits.max_requests) == (50, 3, Limits().max_requests)
 
 
 def test_an_invalid_variable_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,11 +140,6 @@ def test_the_database_is_in_a_data_folder_of_any_name(tmp_path: Path) -> None:
     for name in ("a?b", "a%41", "a b#", "%3F"):
         settings = from_arguments(["--data-dir", str(tmp_path / name)], {})
         assert make_url(settings.database_url).database == str(tmp_path / name / "platform.db")
-
-
-def test_limits_are_settings() -> None:
-    limits = settings(FROST_PLATFORM_MAX_CONNECTIONS="50", FROST_PLATFORM_BODY_SECONDS="3").limits
-    assert (limits.max_connections, limits.body_seconds, limits.max_requests) == (50, 3, Limits().max_requests)
 
 
 MORNING = datetime(2027, 1, 1, 10, tzinfo=UTC)

@@ -1,14 +1,13 @@
 """Decisions about cached subjects use no data from before a change, whichever process made the change."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, insert, select, true, update
+from sqlalchemy import Executable, delete, insert, select, update
 
 from service.authz.grant_caches import SubjectCache
 from service.authzen import routes
@@ -16,74 +15,72 @@ from service.authzen.evaluation import MAX_SHORT_COMPARISONS
 from service.db import tables
 from service.db.engine import Database
 from tests.people import AURORA, OWNER, WEB_SHOP
+from tests.service import factories
+from tests.service.access import STOREFRONT
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.counted import Demo
+from tests.service.queries import execute
 from tests.waiting import until
 
-Change = Callable[[Connection], object]
 STATEMENTS = {"sqlite": 2, "postgresql": 1}
 """Of a decision about a cached subject: the revisions of the caller, and the decision."""
 ALLOW = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
 DENY = ALLOW.replace("allow", "deny")
 KEY, IDENTITY, POLICY, GROUP, PERSON = "key", "identity", "policy", "group", "person"
-EMAIL = "ada@x.example"
+EMAIL, FLY = "ada@x.example", "compute:instances:fly"
+AT, LATE = datetime(2025, 1, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC)
+TIMES, HERE = {"created_at": AT, "updated_at": AT}, {"tenant_id": WEB_SHOP}
+ID_OF_OWNER = select(tables.users.c.id).where(tables.users.c.email == OWNER).scalar_subquery()
+
+
+def add_member(user_id: str) -> Executable:
+    return insert(tables.memberships).values(factories.membership(AT, user_id=user_id, organization_id=AURORA))
+
+
+def add_key(key_id: str) -> Executable:
+    row = factories.api_key(key_id, AT, user_id=PERSON, scopes=["compute:write"], expires_at=LATE)
+    return insert(tables.api_keys).values(row | HERE)
+
+
+def add_identity(identity_id: str) -> Executable:
+    row = {"id": identity_id, "service_account": identity_id, "cluster_id": STOREFRONT, "namespace": "n"}
+    row |= {"scopes": ["compute:write"], "created_by": ID_OF_OWNER} | TIMES | HERE
+    return insert(tables.workload_identities).values(row)
 
 
 class Subjects(Demo):
     """A person with the role `owner`, and a key and a workload identity of theirs with a policy through a group."""
 
-    def __init__(self, folder: Path, database_url: str | None) -> None:
-        super().__init__(folder, database_url)
-        with self.platform.database.read() as connection:
-            self.at = connection.scalar(select(tables.tenants.c.created_at).limit(1))
-            self.rows = {
-                table: dict(connection.execute(select(table).where(condition).limit(1)).one()._mapping)
-                for table, condition in (
-                    (tables.api_keys, tables.api_keys.c.tenant_id == WEB_SHOP),
-                    (tables.workload_identities, tables.workload_identities.c.tenant_id == WEB_SHOP),
-                    (tables.catalogue_operations, true()),
-                    (tables.resources, tables.resources.c.id == self.instance),
-                )
-            }
-
     def reset(self) -> None:
         """Store the subjects and the resource as before any change."""
-        times = {"created_at": self.at, "updated_at": self.at}
-        with self.platform.database.write() as connection:
-            for table, column, values in (
-                (tables.group_members, "group_id", [GROUP]),
-                (tables.policy_attachments, "policy_id", [POLICY]),
-                (tables.policies, "id", [POLICY]),
-                (tables.groups, "id", [GROUP]),
-                (tables.api_keys, "id", [KEY, "new"]),
-                (tables.workload_identities, "id", [IDENTITY, "new"]),
-                (tables.memberships, "user_id", [PERSON, "new"]),
-                (tables.users, "id", [PERSON, "new"]),
-                (tables.resources, "id", [self.instance]),
-                (tables.catalogue_operations, "name", ["compute:instances:fly"]),
-            ):
-                connection.execute(delete(table).where(table.c[column].in_(values)))
-            connection.execute(insert(tables.resources).values(self.rows[tables.resources]))
-            connection.execute(insert(tables.users).values(id=PERSON, email=EMAIL, name="", created_at=self.at))
-            add_member(self, PERSON)(connection)
-            add_key(self, KEY)(connection)
-            add_identity(self, IDENTITY)(connection)
-            group = {"id": GROUP, "tenant_id": WEB_SHOP, "name": "g of test", "created_by": PERSON}
-            connection.execute(insert(tables.groups).values(group | times))
-            policy = {"id": POLICY, "tenant_id": WEB_SHOP, "name": "p of test", "document": ALLOW}
-            connection.execute(insert(tables.policies).values(policy | {"authored_by": PERSON} | times))
-            attachment = {"policy_id": POLICY, "attachee_type": "group", "attachee_id": GROUP, "tenant_id": WEB_SHOP}
-            by = {"attached_by": PERSON, "attached_at": self.at}
-            connection.execute(insert(tables.policy_attachments).values(attachment | by))
-            for kind, member in (("api_key", KEY), ("workload_identity", IDENTITY)):
-                row = {"group_id": GROUP, "member_type": kind, "member_id": member, "tenant_id": WEB_SHOP}
-                connection.execute(insert(tables.group_members).values(row | {"added_at": self.at, "added_by": PERSON}))
+        ids = (KEY, IDENTITY, POLICY, GROUP, PERSON, "new", self.instance)
+        owners = {tables.group_members: "group_id", tables.policy_attachments: "policy_id"}
+        owners |= dict.fromkeys((tables.policies, tables.groups, tables.api_keys, tables.workload_identities), "id")
+        owners |= {tables.memberships: "user_id", tables.users: "id", tables.resources: "id"}
+        operations = tables.catalogue_operations
+        attachment = {"policy_id": POLICY, "attachee_type": "group", "attachee_id": GROUP}
+        members = [("api_key", KEY), ("workload_identity", IDENTITY)]
+        added = {"group_id": GROUP, "added_at": AT, "added_by": PERSON} | HERE
+        policy = {"id": POLICY, "name": "p of test", "document": ALLOW, "authored_by": PERSON}
+        execute(
+            self.platform.database,
+            *(delete(table).where(table.c[column].in_(ids)) for table, column in owners.items()),
+            delete(operations).where(operations.c.name == FLY),
+            insert(tables.resources).values(factories.resource(self.instance, AT) | HERE),
+            insert(tables.users).values(factories.user(PERSON, AT, email=EMAIL)),
+            *(add_member(PERSON), add_key(KEY), add_identity(IDENTITY)),
+            insert(tables.groups).values({"id": GROUP, "name": "g of test", "created_by": PERSON} | TIMES | HERE),
+            insert(tables.policies).values(policy | TIMES | HERE),
+            insert(tables.policy_attachments).values(attachment | {"attached_by": PERSON, "attached_at": AT} | HERE),
+            insert(tables.group_members).values(
+                [added | {"member_type": kind, "member_id": member} for kind, member in members]
+            ),
+        )
 
-    def change(self, *changes: Change) -> None:
+    def change(self, *changes: Executable) -> None:
         """Change the database in another process."""
-        with closing(Database(self.platform.settings.database_url)) as other, other.write() as connection:
-            for change in changes:
-                change(connection)
+        with closing(Database(self.platform.settings.database_url)) as other:
+            execute(other, *changes)
 
     def evaluates(self, number: int) -> list[dict[str, bool]]:
         subject, resource = {"type": "user", "id": PERSON}, {"type": "instance", "id": self.instance}
@@ -123,62 +120,37 @@ def demo(opened: Subjects) -> Subjects:
     return opened
 
 
-def add_member(demo: Subjects, user_id: str) -> Change:
-    row = {"organization_id": AURORA, "user_id": user_id, "role": "owner", "limited": False, "created_at": demo.at}
-    return lambda connection: connection.execute(insert(tables.memberships).values(row))
-
-
-def add_key(demo: Subjects, key_id: str) -> Change:
-    changed = {"id": key_id, "user_id": PERSON, "name": key_id, "key_prefix": key_id, "key_hash": key_id}
-    row = demo.rows[tables.api_keys] | changed | {"scopes": ["compute:write"], "revoked_at": None}
-    return lambda connection: connection.execute(insert(tables.api_keys).values(row))
-
-
-def add_identity(demo: Subjects, identity_id: str) -> Change:
-    row = demo.rows[tables.workload_identities] | {"id": identity_id, "scopes": ["compute:write"]}
-    row["service_account"] = identity_id
-    return lambda connection: connection.execute(insert(tables.workload_identities).values(row))
-
-
-def add_operation(demo: Subjects) -> Change:
-    row = demo.rows[tables.catalogue_operations] | {"name": "compute:instances:fly", "position": 10**6}
-    return lambda connection: connection.execute(insert(tables.catalogue_operations).values(row))
-
-
-def change(table: Any, value: str, **values: Any) -> Change:
+def change(table: Any, value: str, **values: Any) -> Executable:
     column = table.c.user_id if table is tables.memberships else table.c.id
-    return lambda connection: connection.execute(update(table).where(column == value).values(values))
+    return update(table).where(column == value).values(values)
 
 
-def remove(table: Any, column: str, value: str) -> Change:
-    return lambda connection: connection.execute(delete(table).where(table.c[column] == value))
+def remove(table: Any, column: str, value: str) -> Executable:
+    return delete(table).where(table.c[column] == value)
 
 
-ID_OF_OWNER = select(tables.users.c.id).where(tables.users.c.email == OWNER).scalar_subquery()
-PEOPLE_CHANGES: dict[str, Change] = {
+PEOPLE_CHANGES: dict[str, Executable] = {
     "role changed": change(tables.memberships, PERSON, role="viewer"),
     "member removed": remove(tables.memberships, "user_id", PERSON),
     "member limited": change(tables.memberships, PERSON, limited=True),
     "person deleted": change(tables.users, PERSON, deleted_at=tables.users.c.created_at),
 }
-POLICY_CHANGES: dict[str, Change] = {
+POLICY_CHANGES: dict[str, Executable] = {
     "document changed": change(tables.policies, POLICY, document=DENY, version=2),
     "author changed": change(tables.policies, POLICY, authored_by=ID_OF_OWNER),
     "policy removed from the group": remove(tables.policy_attachments, "policy_id", POLICY),
     "removed from the group": remove(tables.group_members, "group_id", GROUP),
 }
-KEY_CHANGES: dict[str, Change] = {
+KEY_CHANGES: dict[str, Executable] = {
     "scopes changed": change(tables.api_keys, KEY, scopes=["compute:read"]),
     "key revoked": change(tables.api_keys, KEY, revoked_at=tables.api_keys.c.created_at),
     "key removed": remove(tables.api_keys, "id", KEY),
 }
-IDENTITY_CHANGES: dict[str, Change] = {
+IDENTITY_CHANGES: dict[str, Executable] = {
     "scopes changed": change(tables.workload_identities, IDENTITY, scopes=["compute:read"]),
     "identity removed": remove(tables.workload_identities, "id", IDENTITY),
 }
-RESOURCE_CHANGES: dict[str, Change] = {
-    "resource removed": lambda connection: connection.execute(delete(tables.resources))
-}
+RESOURCE_CHANGES: dict[str, Executable] = {"resource removed": delete(tables.resources)}
 # The group gives a key nothing: without a policy, its creator's role limits it alone.
 STILL_PERMITTED = {"policy removed from the group", "removed from the group", "author changed"}
 CASES = [
@@ -197,7 +169,7 @@ CASES = [
     ("kind", "name", "of", "changes"), CASES, ids=[f"{kind}-{name}-{of}" for kind, name, of, _ in CASES]
 )
 def test_the_first_decision_after_a_change_uses_it(
-    demo: Subjects, kind: str, name: str, of: str, changes: Change
+    demo: Subjects, kind: str, name: str, of: str, changes: Executable
 ) -> None:
     assert demo.decides(kind, name)
     demo.until_cached(kind, name)
@@ -207,13 +179,14 @@ def test_the_first_decision_after_a_change_uses_it(
     assert decision == demo.decides(kind, name) == (of in STILL_PERMITTED)
 
 
-NEW: dict[str, tuple[str, str, Callable[[Subjects], Change]]] = {
-    "key": ("api_key", "new", lambda demo: add_key(demo, "new")),
-    "identity": ("workload_identity", "new", lambda demo: add_identity(demo, "new")),
-    "member": ("user", "new", lambda demo: add_member(demo, "new")),
-    "e-mail": ("user", "b@x.example", lambda _: change(tables.users, PERSON, email="b@x.example")),
-    "restored person": ("user", EMAIL, lambda _: change(tables.users, PERSON, deleted_at=None)),
-    "operation": ("user", PERSON, add_operation),
+OPERATION = {"name": FLY, "position": 10**6, "access_level": "write", "description": "Fly"}
+NEW: dict[str, tuple[str, str, Executable]] = {
+    "key": ("api_key", "new", add_key("new")),
+    "identity": ("workload_identity", "new", add_identity("new")),
+    "member": ("user", "new", add_member("new")),
+    "e-mail": ("user", "b@x.example", change(tables.users, PERSON, email="b@x.example")),
+    "restored person": ("user", EMAIL, change(tables.users, PERSON, deleted_at=None)),
+    "operation": ("user", PERSON, insert(tables.catalogue_operations).values(OPERATION)),
 }
 
 
@@ -222,13 +195,12 @@ def test_an_unknown_subject_is_cached_until_it_exists(demo: Subjects, subject: s
     kind, name, adds = NEW[subject]
     action = "fly" if subject == "operation" else "start"
     if subject == "member":
-        row = {"id": "new", "email": "n@x.example", "name": "", "created_at": demo.at}
-        demo.change(lambda connection: connection.execute(insert(tables.users).values(row)))
+        demo.change(insert(tables.users).values(factories.user("new", AT)))
     if subject == "restored person":
         demo.change(PEOPLE_CHANGES["person deleted"])
     assert not demo.decides(kind, name, action)
     demo.until_cached(kind, name)
-    demo.change(adds(demo))
+    demo.change(adds)
     assert demo.decides(kind, name, action)
 
 
@@ -243,13 +215,8 @@ def test_a_cached_key_is_denied_at_its_expiry(demo: Subjects, monkeypatch: pytes
 
 def test_subjects_remain_cached_when_another_organization_changes(demo: Subjects) -> None:
     assert demo.decides("user", PERSON)
-
-    def change_others(connection: Connection) -> None:
-        others = select(tables.tenants.c.id).where(tables.tenants.c.organization_id != AURORA)
-        statement = update(tables.api_keys).where(tables.api_keys.c.tenant_id.in_(others)).values(rate_limit=7)
-        assert connection.execute(statement).rowcount
-
-    demo.change(change_others)
+    others = select(tables.tenants.c.id).where(tables.tenants.c.organization_id != AURORA)
+    demo.change(update(tables.api_keys).where(tables.api_keys.c.tenant_id.in_(others)).values(rate_limit=7))
     demo.until_cached("user", PERSON)
 
 

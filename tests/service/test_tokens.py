@@ -1,4 +1,4 @@
-"""Bearer tokens of the local issuer."""
+"""Bearer tokens of the local issuer, and the sign-ins that tokens name."""
 
 import base64
 import hmac
@@ -13,7 +13,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
-from service.authn import bearer_tokens
+from service.authn import bearer_tokens, sessions
 from service.errors import ApiError
 from service.oidc_issuer.issuer import LocalIssuer
 from tests.people import OWNER
@@ -231,3 +231,25 @@ def test_a_damaged_key_file_is_named_and_not_replaced(issuing: Issuing, tmp_path
     file.write_text(json.dumps(key))
     with pytest.raises(RuntimeError, match="private"):
         other.sign({})
+
+
+def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject() -> None:
+    rows: tuple[tuple[dict[str, object], str | None], ...] = (
+        ({"sid": "s-1", "sub": "u", "auth_time": 5}, "sid s-1 5"),
+        ({"sub": "u", "auth_time": 5}, "sub u 5"),
+        ({"sid": "", "sub": "u", "auth_time": 5}, "sub u 5"),
+        ({"sub": "u"}, None),
+        ({"sid": "s-1", "sub": "u"}, None),
+        ({"sub": "u", "auth_time": "5"}, None),
+        ({"sub": "u", "auth_time": True}, None),
+        ({"sub": "u", "auth_time": -5}, None),
+        ({"sub": "u", "auth_time": 1 << 70}, None),
+        ({"sub": "u" * 300, "auth_time": 5}, None),
+        ({"sid": "a\x00", "sub": "u", "auth_time": 5}, None),
+    )
+    for claims, name in rows:
+        assert sessions.sign_in_key(claims) == name, claims
+    long = [{"sub": "u" * 250 + end, "auth_time": time} for end in "ab" for time in (5, 6)]
+    names = {sessions.sign_in_key(claims) for claims in long}
+    assert len(names) == 4
+    assert all(name and len(name) <= sessions.MAX_KEY_LENGTH for name in names)

@@ -3,6 +3,7 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.people import MEMBER, OWNER
 from tests.service.identity_provider import Provider
 from tests.service.issuing import GONE, NOW, HandClock, Issuing
 from tests.service.queries import fetch
-from tests.waiting import until
+from tests.waiting import at_once, until
 
 AT = int(NOW.timestamp())
 
@@ -66,10 +67,7 @@ def outside(database: Database, tmp_path: Path, provider: Provider) -> Outside:
     return Outside(database, tmp_path, provider)
 
 
-def new_key() -> ECKey:
-    key = ECKey.generate_key("P-256")
-    key.ensure_kid()
-    return key
+new_key = partial(ECKey.generate_key, "P-256", auto_kid=True)
 
 
 def test_a_valid_token_starts_a_session_that_can_be_ended(outside: Outside) -> None:
@@ -94,8 +92,7 @@ def test_without_a_sid_sessions_differ_by_sign_in_time(outside: Outside) -> None
 
 def test_parallel_first_uses_are_one_session(outside: Outside) -> None:
     token = outside.provider.token()
-    with ThreadPoolExecutor(12) as pool:
-        assert all(pool.map(outside.accepts, [token] * 12))
+    assert all(at_once([partial(outside.accepts, token)] * 12))
     assert len(outside.sessions()) == 1
     entries = fetch(outside.database, select(audit_log.c.operation, audit_log.c.actor_id))
     assert sorted(map(tuple, entries)) == [("identity.link", "u-owner"), ("session.start", "u-owner")]
@@ -157,8 +154,7 @@ def test_a_session_does_not_pass_to_another_person(outside: Outside) -> None:
 
 def test_of_two_subjects_with_one_address_one_is_linked(outside: Outside) -> None:
     tokens = [outside.provider.token(sub=f"ext-{number}", sid=f"s-{number}") for number in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        assert sum(pool.map(outside.accepts, tokens)) == 1
+    assert sum(at_once([partial(outside.accepts, token) for token in tokens])) == 1
 
 
 def test_only_access_tokens_are_accepted(outside: Outside) -> None:
@@ -221,10 +217,8 @@ def test_an_outage_of_the_provider_is_bridged_for_an_hour(outside: Outside) -> N
 
 
 def test_only_published_keys_for_signatures_are_used(outside: Outside) -> None:
-    rsa, secret = RSAKey.generate_key(2048), OctKey.generate_key(256)
-    encryption = RSAKey.generate_key(2048)
-    for key in (rsa, secret, encryption):
-        key.ensure_kid()
+    rsa, encryption = (RSAKey.generate_key(2048, auto_kid=True) for _ in range(2))
+    secret = OctKey.generate_key(256, auto_kid=True)
     keys = [key.as_dict(private=False) for key in (outside.provider.key, rsa, encryption)]
     keys[2]["use"] = "enc"
     outside.provider.say(KEYS, {"keys": [*keys, secret.as_dict(private=True)]})
