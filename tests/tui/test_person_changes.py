@@ -22,13 +22,18 @@ from tui.state.context_state import BACKOFF
 from tui.state.contexts import config_changes
 
 
-async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:
-    await ui.expect("Staging")
+async def test_a_sign_in_elsewhere_is_noticed_and_shows_nothing_of_the_former_user(demo: Home, ui: Ui) -> None:
+    await ui.expect("Data Lake", "Newsroom")
+    await ui.switch("newsroom")
     assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
     begun = time.monotonic()
     await ui.expect_head("member@aurora.example · session")
     assert time.monotonic() - begun < REREAD_SECONDS - 5  # less than the reading that comes anyway
-    await ui.expect_toast("local: signed in as member@aurora.example, before as ")
+    await ui.expect_toast("local: signed in as member@aurora.example, before as owner@aurora.example")
+    await ui.expect("Sandbox")
+    await ui.gone("Data Lake")
+    await ui.expect_head("unavailable: choose another")
+    assert ui.app.workspace.tenant_before == ""
 
 
 async def test_changes_of_the_config_file_are_noticed(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def test_a_new_tenant_gets_the_cursor_and_shows_its_steps(demo: Home, monk
 
 
 @with_key("compute-all")
-async def test_a_key_without_the_scope_shows_its_identity_and_what_to_do(demo: Home, ui: Ui) -> None:
+async def test_a_key_without_the_scope_shows_its_identity_and_what_to_do(ui: Ui) -> None:
     await ui.expect_head(f"local › {WEB_SHOP}")
     await ui.expect_head("owner@aurora.example · API key")
     for screen in ("tenants", "default-tags"):
