@@ -198,30 +198,29 @@ async def test_only_keys_that_do_something_are_named() -> None:
 WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
-async def test_a_menu_scrolls_and_keeps_its_note_and_hint(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    entries = [Entry(str(n), f"Entry number {n}", note=f"the words of {n} " * 12) for n in range(30)]
-    ui.app.push_screen(Menu("Actions", entries))
-    await ui.expect("Entry number 0", "the words of 0", "Enter or its key: choose · Esc close")
-    for number in range(1, 30):
-        await ui.press("down", shows=(f"Entry number {number}", f"the words of {number} ", "Enter or its key: choose"))
-    assert ui.text.splitlines()[-1].strip()[:1] in "╰?qunf/", ui.text
+async def test_a_menu_scrolls_and_keeps_its_note_and_hint() -> None:
+    entries = [Entry(str(n), f"Entry number {n}", note=f"the words of {n} " * 12) for n in range(20)]
+    async with asked(Menu("Actions", entries), size=(60, 16)) as (app, pilot):
+        for number in range(20):
+            for words in (f"Entry number {number}", f"the words of {number} ", "Enter or its key: choose · Esc close"):
+                assert words in app.text, app.text
+            await pilot.press("down")
+            await pilot.pause()
+        assert app.text.splitlines()[-1].strip()[:1] in "╰", app.text
 
 
-@pytest.mark.parametrize("size", [(60, 30)])
-async def test_help_without_room_wraps_below_the_title(ui: Ui) -> None:
-    await ui.expect("Data Lake")
+async def test_help_without_room_wraps_below_the_title() -> None:
     words = "Its members and what each of them may do in every tenant there is"
-    ui.app.push_screen(Help([Line("Groups", "PgDn ^f", "Detach a policy from the group", words)]))
-    await ui.expect("PgDn ^f", "Detach a policy from the group", "Its members")
-    inside = [line.strip("│ ╭╰─╮╯") for line in ui.text.splitlines() if "│" in line]
-    assert " ".join(words.split()) in " ".join(line for line in inside if line)
-    title, below = (next(line for line in ui.text.splitlines() if one in line) for one in ("Detach a", "Its members"))
-    assert title.index("Detach a") == below.index("Its members")
-    await ui.pilot.resize_terminal(120, 30)
-    await ui.until(lambda: "group Its members" in " ".join(ui.text.split()), "the words beside the title")
+    dialog = Help([Line("Groups", "PgDn ^f", "Detach a policy from the group", words)])
+    async with asked(dialog, size=(60, 30)) as (app, pilot):
+        inside = [line.strip("│ ╭╰─╮╯") for line in app.text.splitlines() if "│" in line]
+        assert words in " ".join(line for line in inside if line)
+        assert "PgDn ^f" in app.text
+        title, below = (next(line for line in app.text.splitlines() if one in line) for one in ("Detach a", "Its mem"))
+        assert title.index("Detach a") == below.index("Its mem")
+        await pilot.resize_terminal(120, 30)
+        await pilot.pause()
+        assert "group Its members" in " ".join(app.text.split())
 
 
 @pytest.mark.parametrize("size", [(100, 24)])
