@@ -120,23 +120,7 @@ async def test_at_80_by_24_suggestions_are_in_full_and_no_message_covers_the_ver
     assert f"did you mean {' or '.join(suggestions)}?" in lines
 
 
-async def test_only_typing_opens_completions_and_a_resize_closes_them(edit: Edit) -> None:
-    it = await edit(policy=None, text='{"rules": [{"operations": ["compute:*"]}]}')
-    popup = it.editor.popup
-    it.editor.pane.show_line(0, len('{"rules": [{"operations": ["compute:'))
-    await it.press("f7", shows='"compute:*"')
-    await it.ui.pilot.pause(2 * lists.COMPLETION_SECONDS)
-    assert not popup.is_open
-    it.editor.pane.show_line(
-        *next((row, line.index("*")) for row, line in enumerate(it.text.split("\n")) if "*" in line)
-    )
-    await it.press("i")
-    await it.until(lambda: popup.is_open, "the completions")
-    await it.ui.pilot.resize_terminal(80, 24)
-    await it.until(lambda: not popup.is_open, "a screen without completions")
-
-
-async def test_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
+async def test_only_typing_opens_completions_and_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
     it = await edit(policy=None, text='["", "b"]')
     it.editor.pane.show_line(0, 2)
     await it.press("a", "quotation_mark")
@@ -145,6 +129,19 @@ async def test_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
     it.editor.pane.show_line(0, 6)
     await it.press("quotation_mark")
     assert it.text == '["a", ""b"]'
+
+    await it.write('{"rules": [{"operations": ["compute:*"]}]}')
+    popup = it.editor.popup
+    it.editor.pane.show_line(0, len('{"rules": [{"operations": ["compute:'))
+    await it.press("f7", shows='"compute:*"')
+    await it.ui.pilot.pause(2 * lists.COMPLETION_SECONDS)
+    assert not popup.is_open
+    (star,) = [(row, line.index("*")) for row, line in enumerate(it.text.split("\n")) if "*" in line]
+    it.editor.pane.show_line(*star)
+    await it.press("i")
+    await it.until(lambda: popup.is_open, "the completions")
+    await it.ui.pilot.resize_terminal(80, 24)
+    await it.until(lambda: not popup.is_open, "a screen without completions")
 
 
 @pytest.mark.slow
