@@ -51,8 +51,6 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
     await ui.press("colon", "up", shows=":use Newsroom")
     await ui.press("escape")
     await ui.command("contexts loc", shows=("Contexts", "1 of 1"))
-    await ui.command("use Staging", shows="Which Staging?")
-    await ui.press("escape", head="Newsroom", shows="1 of 1")
     await ui.command("tenant use 'data lake'", head="Data Lake", shows="1 of 1")
 
 
@@ -129,12 +127,11 @@ async def test_escape_never_quits_and_q_quits_at_the_root(monkeypatch: pytest.Mo
     await ui.until(lambda: not ui.app.is_running, "the end")
 
 
-async def test_configured_keys_win_and_conflicts_are_reported(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo_slow.sign_in()
-    demo_slow.config.write_text(
-        demo_slow.config.read_text() + "keys:\n  tenants.create: a\n  app.copy: s\n  app.no: w\n"
-    )
-    async with opened(demo_slow, monkeypatch) as ui:
+async def test_configured_keys_win_and_conflicts_are_reported(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared.start()
+    config = shared.config.read_text()
+    shared.write_config(f"{config}keys:\n  tenants.create: a\n  app.copy: s\n  app.no: w\n")
+    async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake", "a new")
         await ui.expect_toast("s now runs app.copy instead of list.sort")
         await ui.expect_toast("unknown action app.no")
@@ -143,6 +140,7 @@ async def test_configured_keys_win_and_conflicts_are_reported(demo_slow: Home, m
         await ui.pilot.pause(0.3)
         await ui.gone("Create a tenant")
         await ui.press("s", shows="JSON")
+    shared.write_config(config)
 
 
 @pytest.mark.parametrize("size", [(1, 1)])
