@@ -13,7 +13,6 @@ from client.errors import FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import OnReply
 from tests.homes import Home
-from tests.tui.draft_files import recorded_calls
 from tests.tui.editing import Edit, document, editing, hung, rule
 from tui.state import contexts, drafts
 from tui.state.drafts import DraftFiles, Kept
@@ -122,21 +121,6 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
 
     asyncio.run(write_and_drop())
     assert not path.exists()
-
-
-async def test_drafts_are_written_and_deleted_outside_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, edit: Edit
-) -> None:
-    calls = recorded_calls(monkeypatch)
-    it = await edit()
-    typed = it.text.replace("roll-out", "kept")
-    await it.write(typed)
-    await it.until(lambda: calls, "the draft")
-    await it.write(typed.replace("kept", "kept again"))
-    await it.press("ctrl+g", shows="Close and keep the draft")
-    await it.press("k", top=it.ui.app.frame)
-    assert {name for name, _ in calls} == {"keep"}
-    assert threading.main_thread() not in {thread for _, thread in calls}
 
 
 async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(edit: Edit) -> None:
