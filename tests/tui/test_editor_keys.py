@@ -47,15 +47,6 @@ async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> No
     await it.press("ctrl+g", top=it.ui.app.frame)
 
 
-@pytest.mark.parametrize("size", [(80, 60)])
-async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
-    it = await edit()
-    await it.expect("f1 help  ^g close")
-    it.editor.toast("something was done")
-    await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
-    assert not it.ui.toasts  # the help does not show the message of the editor again
-
-
 @pytest.mark.slow
 async def test_tab_goes_through_the_fields_and_space_toggles(edit: Edit) -> None:
     it = await edit()
@@ -118,6 +109,12 @@ async def test_at_80_by_24_suggestions_are_in_full_and_no_message_covers_the_ver
     lines = " ".join(line.strip() for line in it.ui.text.splitlines()[-5:-1])
     suggestions = it.editor.evaluation.problems[0].suggestions
     assert f"did you mean {' or '.join(suggestions)}?" in lines
+
+    await it.ui.pilot.resize_terminal(80, 60)
+    await it.expect("f1 help  ^g close")
+    it.editor.toast("something else was done")
+    await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
+    assert not it.ui.toasts  # the help does not show the message of the editor again
 
 
 async def test_only_typing_opens_completions_and_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
