@@ -225,7 +225,7 @@ async def test_unexpected_errors_of_the_editor_and_the_palette_are_shown(
     async def broken(*_: object) -> None:
         raise RuntimeError("broken part")
 
-    it = await edit()
+    it = await edit(policy=None, text=document(rule(READ)))
     monkeypatch.setattr(it.editor.autosave, "update", broken)
     await it.write(document(rule(READ, name="mine")))
     await it.ui.expect_toast("Unexpected error: RuntimeError: broken part")
