@@ -85,16 +85,6 @@ async def test_a_stopped_platform_is_started_on_request_only(demo: Home, ui: Ui)
 
 
 @pytest.mark.slow
-async def test_the_cursor_stays_on_its_record(demo: Home, ui: Ui) -> None:
-    users = ("member@aurora.example", "owner@aurora.example", "member@aurora.example")
-    for user, (screen, name) in zip(users, (("3", "on call"), ("2", "look at compute"), ("1", "Staging")), strict=True):
-        await ui.press(screen, shows=name)
-        await ui.cursor_on(name)
-        assert (await asyncio.to_thread(demo.frost, "login", "--as", user)).code == 0
-        await ui.press("r", head=f"{user} · session", shows=name, cursor=name)
-
-
-@pytest.mark.slow
 async def test_the_cursor_returns_to_a_record_of_a_later_page(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = loaders.LOADERS["groups"]
 

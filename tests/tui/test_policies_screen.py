@@ -124,17 +124,3 @@ async def test_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch
         await ui.enter("deployers", shows=("Attach policy?", "a policy cannot grant more than its author"))
         await ui.agree(toast="for example compute:")
     assert Desk(demo).attached(policy) == set()
-
-
-@pytest.mark.slow
-async def test_command_line_and_palette_open_a_policy_by_name(ui: Ui) -> None:
-    await ui.press("1", shows="Data Lake")
-    await ui.command("policies.versions deployments", shows="Versions of deployments")
-    await ui.press("1")
-    await ui.command(f"iam policy attachments {DEPLOYMENTS}", shows=("Attachments of deployments", "deployers"))
-    await ui.press("1")
-    await ui.command("members.add", toast="open a record in groups first")
-    await ui.press("3", shows="on call")
-    await ui.press("1", "ctrl+p")
-    await ui.type("on call", shows="Open group on call")
-    await ui.press("enter", shows="Members of on call")
