@@ -54,12 +54,6 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
     await ui.command("tenant use 'data lake'", head="Data Lake", shows="1 of 1")
 
 
-async def test_the_hint_of_the_first_run_ends(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch, size=(80, 24), limits=Limits(hint_seconds=0.1)) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.until(lambda: "Local platform" not in ui.head, "a header without the hint")
-
-
 async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
     await ui.expect("Data Lake", "Local platform")
     # The hint of the first run is remembered at once: a kill may follow.
@@ -151,8 +145,9 @@ async def test_the_frame_fits_from_60_by_16_and_names_the_needed_size(ui: Ui) ->
             await ui.expect("frost needs 60 × 16", f"this is {columns} × {rows}")
     for columns, rows in ((80, 24), (60, 16), (100, 30), (200, 60)):
         await ui.pilot.resize_terminal(columns, rows)
+        await ui.until(lambda rows=rows: len(ui.text.split("\n")) == rows, f"{rows} lines")
         await ui.see(shows=("Data Lake", "Newsroom", "? help"), head=("Web Shop", "owner@aurora.example", "connected"))
-        assert max(map(len, ui.text.splitlines())) <= columns
+        await ui.until(lambda columns=columns: max(map(len, ui.text.split("\n"))) <= columns, f"{columns} columns")
         await ui.press("ctrl+t", shows=("Switch tenant", "Newsroom"))
         await ui.press("escape", gone="Switch tenant")
     await ui.pilot.click("Heading")
@@ -189,9 +184,10 @@ async def test_a_platform_that_cannot_start_names_the_reason(demo: Home, monkeyp
         await ui.press("r", head="connected")
 
 
-async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
+async def test_the_first_hint_ends_and_the_sort_is_remembered(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, limits=Limits(hint_seconds=0.1)) as ui:
         await ui.expect("Data Lake")
+        await ui.until(lambda: "Local platform" not in ui.head, "a header without the hint")
         await ui.press("s", "s")
         await ui.until(lambda: ui.app.remembered.sort.get("tenants") == ["displayName", True], "the stored sort")
         path = ui.app.state_path
