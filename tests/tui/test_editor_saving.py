@@ -255,14 +255,6 @@ async def test_a_draft_is_offered_with_its_version(demo: Home, edit: Edit) -> No
     await ui.press("enter", shows=("Newer version: 4", "description"))
 
 
-async def test_escape_never_closes_the_editor(edit: Edit) -> None:
-    it = await edit(policy=None)
-    for _ in range(4):
-        await it.press("escape", top=it.editor)
-    await it.ui.expect_toast("^g or q closes the editor")
-    await it.press("q", top=it.ui.app.frame)
-
-
 @pytest.mark.parametrize("size", [(120, 50)])
 async def test_the_actions_have_names_and_formatting_refuses_an_ambiguous_text(edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="a")))

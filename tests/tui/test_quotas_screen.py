@@ -8,7 +8,7 @@ import pytest
 from client.tables.columns import Record
 from tests.homes import Home
 from tests.people import MEMBER
-from tests.tui.screens import READ_ONLY, SMALL, Ui, opened, signed_in, with_key
+from tests.tui.screens import READ_ONLY, SMALL, Ui, opened, signed_in
 from tui.shell.command_line import candidates, run
 from tui.state import loaders
 
@@ -103,18 +103,6 @@ async def test_a_member_sees_no_foreign_tenant_and_may_not_request(ui: Ui) -> No
     await ui.press("n", toast="Request a new limit: only an owner or admin of the organization can request")
     await ui.press("o", shows=("Quotas of Aurora Labs", "(no access)  6000 GB"), gone="Data Lake")
     await ui.press("n", toast="only an owner or admin of the organization can request limits")
-
-
-@pytest.mark.slow
-@with_key("tenant-reader")
-@SMALL
-async def test_an_api_key_sees_its_tenant_and_needs_the_scope(ui: Ui) -> None:
-    await ui.expect_head("API key")
-    await ui.press("9", shows=("28 quotas", "4280 of 4500 GB"))
-    await ui.press("n", toast="this API key lacks the scope quotas:write")
-    await ui.press("o", toast="the organization's quotas need a signed-in user")
-    await ui.press("N", toast="the organization's quotas need a signed-in user")
-    await ui.press("t", shows=("Quota requests in Web Shop", "No requests yet. n in Quotas creates one."))
 
 
 async def test_an_unread_list_is_not_empty(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
