@@ -41,14 +41,20 @@ async def ui(
     user: str,
     api_key: str,
 ) -> AsyncIterator[Ui]:
-    """The screens on the platform that the test requests; else on the shared one, which stays unchanged."""
-    home = request.getfixturevalue(next((name for name in HOMES if name in request.fixturenames), "shared"))
+    """The screens on the platform that the test requests; else on the shared one, whose owner stays signed in."""
+    name = next((name for name in HOMES if name in request.fixturenames), "shared")
+    home, config = request.getfixturevalue(name), ""
+    if name == "shared" and (user or api_key):
+        home.start()
+        config = home.config.read_text()
     if user:
         home.sign_in(user)
     if api_key:
         await use_key(home, api_key)
     async with opened(home, monkeypatch, size=size, launch=launch) as ui:
         yield ui
+    if config:
+        home.write_config(config)
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ class Editing:
     def __init__(self, ui: Ui, editor: PolicyEditor) -> None:
         self.ui = ui
         self.editor = editor
-        self.results: list[Any] = []
 
     @property
     def text(self) -> str:

@@ -20,7 +20,6 @@ from tui.shell.list_screen import ListScreen
 from tui.state import preferences
 from tui.state.context_state import Limits
 from tui.widgets.dialog import Confirm
-from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
 KEY_NAMES = {
@@ -29,7 +28,6 @@ KEY_NAMES = {
 }
 Words = str | Sequence[str]
 SMALL = pytest.mark.parametrize("size", [(80, 24)])
-BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 SIGNALS_ONLY = Limits(reread_seconds=3600.0)
 """Nothing but a signal causes another read."""
 READ_ONLY = pytest.mark.parametrize("launch", [Launch(read_only=True)])
@@ -62,17 +60,14 @@ class Ui:
         self.pilot = pilot
         self._messages: list[str] = [notification.message for notification in app._notifications]
         self._count_before_keys = 0
-        self._listen_to_toasts()
-
-    def _listen_to_toasts(self) -> None:
-        """Record each message, as it may end before a busy machine has read it."""
-        notify = self.app.notify
+        notify = app.notify
 
         def record(message: str, **more: Any) -> None:
+            """Record each message, as it may end before a busy machine has read it."""
             self._messages.append(message)
             notify(message, **more)
 
-        self.app.notify = record
+        app.notify = record
 
     @property
     def text(self) -> str:
@@ -136,8 +131,7 @@ class Ui:
             (self.gone, gone),
         )
         for expect, words in expectations:
-            for word in (words,) if isinstance(words, str) else words:
-                await expect(word)
+            await expect(*((words,) if isinstance(words, str) else words))
         if top is not None:
             await self.until(lambda: self.app.screen is top, f"{top} on top")
         return self
@@ -169,22 +163,27 @@ class Ui:
         deadline = time.monotonic() + PATIENCE
         while not holds():
             assert time.monotonic() < deadline, f"{what} never came; toasts {self.toasts}; the screen was:\n{self.text}"
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.04)
         return self
 
     async def expect(self, *words: str) -> "Ui":
+        text = self.text if words else ""
         for word in words:
-            await self.until(lambda word=word: word in self.text, repr(word))
+            if word not in text:
+                await self.until(lambda word=word: word in self.text, repr(word))
         return self
 
-    async def expect_head(self, words: str) -> "Ui":
-        return await self.until(lambda: words in self.head, f"{words!r} in the header")
+    async def expect_head(self, *words: str) -> "Ui":
+        for word in words:
+            await self.until(lambda word=word: word in self.head, f"{word!r} in the header")
+        return self
 
-    async def expect_toast(self, words: str) -> "Ui":
-        """Wait for a message since the last keys: an equal message of an earlier action is no answer to them."""
+    async def expect_toast(self, *words: str) -> "Ui":
+        """Wait for messages since the last keys: an equal message of an earlier action is no answer to them."""
         since = self._count_before_keys
-        await self.until(lambda: any(words in toast for toast in self._messages[since:]), f"toast {words!r}")
-        await self.pilot.pause()  # the screen shows the changes that came with the message
+        for word in words:
+            await self.until(lambda word=word: any(word in one for one in self._messages[since:]), f"toast {word!r}")
+            await self.pilot.pause()  # the screen shows the changes that came with the message
         return self
 
     async def gone(self, *words: str) -> "Ui":
@@ -192,17 +191,23 @@ class Ui:
             await self.until(lambda word=word: word not in self.text, f"a screen without {word!r}")
         return self
 
-    async def expect_cursor(self, name: str) -> "Ui":
-        return await self.until(lambda: self.under_cursor == name, f"the cursor on {name!r}")
+    async def expect_cursor(self, *names: str) -> "Ui":
+        for name in names:
+            await self.until(lambda name=name: self.under_cursor == name, f"the cursor on {name!r}")
+        return self
 
     async def cursor_on(self, name: str) -> "Ui":
-        """Move the cursor to a record by keys."""
-        await self.press("g")
-        for _ in range(self.app.frame.current.table.view.total):
-            if self.under_cursor == name:
-                return self
-            await self.press("j")
-        raise AssertionError(f"{name} is not in the list:\n{self.text}")
+        """Select a record by its name."""
+
+        def ids() -> list[str]:
+            screen, view = self.screen, self.screen.table.view
+            rows = range(len(view))
+            return [view.id_at(row) for row in rows if json_of(view[row]).get(screen.KIND.name_key) == name]
+
+        await self.until(lambda: bool(ids()), f"{name} in the list")
+        self.screen.select(ids()[0])
+        await self.pilot.pause()
+        return await self.expect_cursor(name)
 
     async def policy(self, name: str) -> "Ui":
         """Go to the policies, the cursor on one."""
@@ -268,12 +273,6 @@ async def opened(
 def sign_in_questions(ui: Ui) -> int:
     """Count the open questions to sign in."""
     return sum(isinstance(screen, Confirm) and "signed in" in screen.question for screen in ui.app.screen_stack)
-
-
-def shown(ui: Ui) -> list[str]:
-    """The names of the list, in its order."""
-    view = ui.app.screen.query_one(RecordTable).view
-    return [view[index].display_name for index in range(len(view))]
 
 
 async def use_key(home: Home, name: str) -> None:

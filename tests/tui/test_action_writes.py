@@ -5,20 +5,17 @@ followed: the undo of a change, the editor that an action opens, and functions t
 To select a tenant is no change.
 """
 
-import ast
-import importlib
 import inspect
-import textwrap
-from collections.abc import Iterator
+import re
 from functools import cache
-from pathlib import Path
+from importlib import import_module
 from pkgutil import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
-import client.api
+from client.api import analysis, default_tags, groups, keys, policies
 from tui.iam.editor import actions as editor
 from tui.shell import actions, routes
 from tui.shell.main_screen import MainScreen
@@ -26,105 +23,71 @@ from tui.state import contexts
 from tui.state.jobs import Applies
 from tui.state.workspace import Workspace
 
-READS_BY_POST = {"analysis", "default_tags.preview", "default_tags.undo_preview"}
+READS_BY_POST = {analysis.__name__, f"{default_tags.__name__}.preview", f"{default_tags.__name__}.undo_preview"}
 CONFIG_WRITES = {contexts.add, contexts.change, contexts.remove, contexts.use}
-SIGN_IN = "client.auth"
-"""The package whose functions `sign_in…` and `sign_out…` change the stored credentials."""
 PARTS = {"workspace": Workspace, "applies": Applies}
 
 
 @cache
-def requests_that_write() -> set[str]:
-    """Return the functions of the API that send another method than GET, as `area.function`."""
-    names = set()
-    for file in Path(client.api.__path__[0]).glob("*.py"):
-        functions = {node.name: node for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)}
-
-        def writes(name: str, functions: dict[str, ast.FunctionDef] = functions) -> bool:
-            used = list(ast.walk(functions[name]))
-            methods = {node.value for node in used if isinstance(node, ast.Constant)}
-            called = {node.id for node in used if isinstance(node, ast.Name)} & functions.keys() - {name}
-            return bool(methods & {"POST", "PUT", "PATCH", "DELETE"}) or any(map(writes, called))
-
-        names |= {f"{file.stem}.{name}" for name in functions if file.stem not in READS_BY_POST and writes(name)}
-    return (names | {"sessions.revoke_all"}) - READS_BY_POST
+def source_of(function: FunctionType) -> str:
+    """Return the source of a function without docstrings."""
+    return re.sub('""".*?"""', "", inspect.getsource(function), flags=re.DOTALL)
 
 
-def dotted(node: ast.expr) -> list[str]:
-    """Return the parts of `a.b.c`; empty for another expression."""
-    match node:
-        case ast.Name(name):
-            return [name]
-        case ast.Attribute(value, name):
-            return [*(dotted(value) or [""]), name]
-    return []
+def names_of(function: FunctionType) -> dict[str, Any]:
+    """Return the objects of the module of a function, and those that it imports itself."""
+    imports = re.findall(r"from ([\w.]+) import ([\w, ]+)", source_of(function))
+    names = dict(function.__globals__)
+    for module, line in imports:
+        for name, _, alias in (one.partition(" as ") for one in line.split(", ")):
+            names[alias or name] = getattr(import_module(module), name, None)
+    return names
 
 
-def local_names(tree: ast.AST) -> dict[str, Any]:
-    """Return the objects that a function imports itself."""
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    return {
-        name.asname or name.name: getattr(importlib.import_module(str(node.module)), name.name, None)
-        for node in imports
-        for name in node.names
-    }
+@cache
+def reached(function: FunctionType, owner: type) -> set[tuple[FunctionType, type]]:
+    """Return the functions that a function names, with the class of their `self`."""
+    source, names = source_of(function), names_of(function)
+    found = [(names.get(name), owner) for name in re.findall(r'(?<![\w."])\w+', source)]
+    for before, last in re.findall(r"(?<!\w)(\w+)(?=\.(\w+))", source):
+        target = PARTS.get(before, owner)
+        if before in PARTS or before in ("self", "screen", "editor") or isinstance(names.get(before), ModuleType):
+            place = names[before] if isinstance(names.get(before), ModuleType) else target
+            found.append((getattr(place, last, None), target))
+    return {(one, kind) for one, kind in found if isinstance(one, FunctionType)}
 
 
-def reached(function: FunctionType, owner: type) -> Iterator[tuple[FunctionType | str, type]]:
-    """Yield functions of the product that a function names, with the class of their `self`, and requests."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    names = {**function.__globals__, **local_names(tree)}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Name | ast.Attribute):
-            continue
-        parts = dotted(node)
-        *before, last = parts
-        base = names.get(before[0]) if len(before) == 1 else None
-        if (
-            isinstance(base, ModuleType)
-            and (call := f"{base.__name__.rpartition('.')[2]}.{last}") in requests_that_write()
-        ):
-            yield call, owner
-        found, target = None, owner
-        if not before:
-            found = names.get(last)
-        elif isinstance(base, ModuleType):
-            found = getattr(base, last, None)
-        elif before[-1] in PARTS:
-            target = PARTS[before[-1]]
-            found = getattr(target, last, None)
-        elif before in (["self"], ["screen"], ["editor"]):
-            found = getattr(owner, last, None)
-        if isinstance(found, FunctionType):
-            yield found, target
+def is_change(function: FunctionType) -> bool:
+    """Whether a function sends another method than GET, signs in or out, or edits the config."""
+    area, name = function.__module__, function.__name__
+    if area.startswith("client.auth") and name.startswith("sign_"):
+        return True
+    if not area.startswith("client.api.") or {area, f"{area}.{name}"} & READS_BY_POST:
+        return function in CONFIG_WRITES
+    sends = re.search('"(POST|PUT|PATCH|DELETE)"', source_of(function))
+    inner = {one for one, _ in reached(function, object) if one.__module__ == area} - {function}
+    return bool(sends) or any(map(is_change, inner))
 
 
-def changes(action: actions.Action) -> set[str]:
-    """Return the names that the handler of an action changes."""
+def changes(action: actions.Action) -> set[FunctionType]:
+    """Return the functions that change something below the handler of an action."""
     route = routes.BY_NAME.get(action.scope)
-    handler = resolve_name(action.handler)
-    left, seen, found = [(handler, resolve_name(route.path) if route else MainScreen)], set(), set()
+    left = [(resolve_name(action.handler), resolve_name(route.path) if route else MainScreen)]
+    seen, found = set(left), set()
     while left:
         function, owner = left.pop()
-        if (function, owner) in seen or not function.__module__.startswith("tui."):
-            continue
-        seen.add((function, owner))
-        if ".disabled_reason(" in inspect.getsource(function):
-            continue
-        for one, target in reached(function, owner):
-            if isinstance(one, str):
-                found.add(one)
-            elif one in CONFIG_WRITES or (one.__module__.startswith(SIGN_IN) and one.__name__.startswith("sign_")):
-                found.add(f"{one.__module__}.{one.__name__}")
-            else:
-                left.append((one, target))
+        if is_change(function):
+            found.add(function)
+        elif function.__module__.startswith("tui.") and ".disabled_reason(" not in source_of(function):
+            left += reached(function, owner) - seen
+            seen |= reached(function, owner)
     return found
 
 
 def test_the_writing_requests_are_found() -> None:
-    assert {"policies.delete", "keys.revoke", "default_tags.put", "default_tags.undo"} <= requests_that_write()
-    assert not {"policies.get", "analysis.simulate", "default_tags.preview"} & requests_that_write()
-    assert changes(actions.BY_ID["groups.delete"]) == {"groups.delete"}
+    assert all(map(is_change, (policies.delete, keys.revoke, default_tags.put, default_tags.undo)))
+    assert not any(map(is_change, (policies.get, analysis.simulate, default_tags.preview)))
+    assert changes(actions.BY_ID["groups.delete"]) == {groups.delete}
     assert changes(actions.BY_ID["apply.again"])
 
 

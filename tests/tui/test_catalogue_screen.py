@@ -6,7 +6,6 @@ import pytest
 
 from client.tables.iam import CATALOGUE
 from tests.effort import effort
-from tests.homes import Home
 from tests.tui.screens import Ui, with_key
 from tui.widgets.record_view import RecordView
 
@@ -31,7 +30,7 @@ async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> 
 
 
 @with_key("tenant-reader")
-async def test_an_api_key_reads_the_catalogue_only(demo: Home, ui: Ui) -> None:
+async def test_an_api_key_reads_the_catalogue_only(ui: Ui) -> None:
     await ui.expect_head("API key")
     await ui.press("4", shows="528 operations")
     for digit in "23":

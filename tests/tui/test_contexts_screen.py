@@ -50,30 +50,21 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
     )
 
 
-async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_context_shows_its_credentials_and_a_failed_sign_out_leaves_the_current_one(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     demo_slow.start()
-    spare = demo_slow.config.read_text().replace(
-        "contexts:\n", "contexts:\n  spare:\n    credentials: {api_key: K, access_token: A}\n", 1
-    )
-    demo_slow.config.write_text(spare)
+    others = {"spare": "{api_key: K, access_token: A}", "ring": "{store: keyring, holds: [session]}"}
+    added = "".join(f"  {name}:\n    credentials: {members}\n" for name, members in others.items())
+    demo_slow.config.write_text(demo_slow.config.read_text().replace("contexts:\n", f"contexts:\n{added}", 1))
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "")
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("connected")
         await ui.press("5")
         await ui.press("delete", on="spare")
         await ui.expect("selected tenant, stored API", "key, stored session", "Session   stays valid until it expires")
-
-
-async def test_another_context_that_cannot_be_signed_out_leaves_the_current_one(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    demo_slow.start()
-    spare = "contexts:\n  spare:\n    credentials: {store: keyring, holds: [session]}\n"
-    demo_slow.config.write_text(demo_slow.config.read_text().replace("contexts:\n", spare, 1))
-    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "")
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.press("5")
-        await ui.press("o", on="spare")
+        await ui.press("escape", gone="Delete this context?")
+        await ui.press("o", on="ring")
         await ui.answer("y", to="Sign out?", toast="keyring")
         assert sign_in_questions(ui) == 0
         await ui.expect_head("connected")
@@ -86,6 +77,7 @@ async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_se
         await ui.press("r", shows="You are not signed in")
         if closes:
             await ui.press("escape", head="! not signed in", gone="You are not signed in")
+            assert "owner@" not in ui.head
         assert (await asyncio.to_thread(demo_slow.frost, "login")).code == 0
         await ui.expect_head("owner@aurora.example · session")
         await ui.gone("You are not signed in")
@@ -111,27 +103,8 @@ async def test_a_sign_in_names_a_platform_that_does_not_respond(demo_slow: Home,
     assert not ui.toasts[1:]
 
 
-@pytest.mark.slow
 @SMALL
-async def test_the_problem_of_an_endpoint_is_shown_in_full(ui: Ui) -> None:
-    wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"
-    problem = endpoint_problem(wrong)
-    assert problem is not None
-    assert len(problem) > 60
-    await ui.expect_head("connected")
-    await ui.press("5", "e", shows="Edit context local")
-    await fill(ui, wrong)
-    await ui.press("enter")
-
-    def text_of_dialog() -> str:
-        parts = (part for line in ui.text.splitlines() for part in line.split("│")[1:2])
-        return "".join("".join(parts).split())
-
-    await ui.until(lambda: "".join(problem.split()) in text_of_dialog(), "the whole reason")
-
-
-@SMALL
-async def test_the_form_of_a_context_leaves_room_for_the_header_and_names_a_missing_endpoint(ui: Ui) -> None:
+async def test_the_form_of_a_context_fits_and_shows_the_problem_of_its_endpoint(ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("5", "n", shows=("Create a context", "Enter create · Tab next field"))
     box = ui.app.screen.query_one(".dialog").region
@@ -140,3 +113,15 @@ async def test_the_form_of_a_context_leaves_room_for_the_header_and_names_a_miss
     await ui.type("work")
     await ui.press("ctrl+s", shows="Enter an endpoint that starts with https:// or unix:")
     assert ui.focus == "field-endpoint"
+    wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"
+    problem = endpoint_problem(wrong)
+    assert problem is not None
+    assert len(problem) > 60
+    ui.app.screen.query_one("#field-endpoint").value = wrong
+    await ui.press("enter")
+
+    def text_of_dialog() -> str:
+        parts = (part for line in ui.text.splitlines() for part in line.split("│")[1:2])
+        return "".join("".join(parts).split())
+
+    await ui.until(lambda: "".join(problem.split()) in text_of_dialog(), "the whole reason")

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import ADMIN, AURORA, WEB_SHOP
-from tests.tui.screens import BOTH_SIZES, SMALL, Ui
+from tests.tui.screens import SMALL, Ui
 
 ROUTE = f"/api/v1/tenants/{WEB_SHOP}/default-tags"
 BEGIN = {"env": "prod", "team": "core", "old": "1"}
@@ -64,7 +64,6 @@ async def edited(ui: Ui) -> None:
 
 
 @pytest.mark.slow
-@BOTH_SIZES
 async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) -> None:
     await edited(ui)
     await ui.press("w", shows=("Save default tags?", "Web Shop", "3 now, 3 after"))
@@ -118,6 +117,7 @@ async def test_a_newer_set_is_overwritten_on_request_only(own: Home, ui: Ui) -> 
     assert stored(own) == EDITED
 
 
+@pytest.mark.slow
 async def test_a_refused_save_keeps_the_draft_and_the_same_set_leaves_nothing_to_save(own: Home, ui: Ui) -> None:
     await edited(ui)
     await ui.press("w", shows="Save default tags?")
@@ -155,7 +155,6 @@ async def test_a_cleared_set_leaves_nothing_to_apply(own: Home, ui: Ui) -> None:
 
 
 @pytest.mark.slow
-@BOTH_SIZES
 @pytest.mark.parametrize("begin", [{"a": "1"}])
 async def test_a_former_set_is_compared_and_put_back(own: Home, ui: Ui) -> None:
     second, third = {"a": "2", "b": "1"}, {"a": "2", "b": "1", "c": "1"}

@@ -74,7 +74,7 @@ def test_the_coverage_has_a_sign_for_each_change() -> None:
     assert lines[-1] == "1 other services: none"
 
 
-async def test_changes_do_not_depend_on_the_request(edit: Edit) -> None:
+async def test_changes_do_not_depend_on_the_request_and_missing_facts_name_their_field(edit: Edit) -> None:
     it = await edit()
     await it.expect("same as v3")
     await it.ask(sourceIp="203.0.113.7")
@@ -84,10 +84,9 @@ async def test_changes_do_not_depend_on_the_request(edit: Edit) -> None:
     await it.gone("same as v3")
     it.editor.go("coverage")
     await it.expect("On any target, for any request", "~")
-
-
-async def test_facts_that_could_change_the_decision_name_their_field(edit: Edit) -> None:
-    it = await edit(policy=None, text=document(rule("dns:*", more=OFFICE)))
+    await it.write(document(rule("dns:*", more=OFFICE)))
+    await it.ask(operation="dns:zones:read", sourceIp="")
+    it.editor.go("rules")
     await it.expect("These could change the decision:", "frn:sourceIp  (Address)")
     await it.gone("--source-ip")
 

@@ -47,15 +47,6 @@ async def test_keys_of_the_text_edit_it_and_another_key_leaves(edit: Edit) -> No
     await it.press("ctrl+g", top=it.ui.app.frame)
 
 
-@pytest.mark.parametrize("size", [(80, 60)])
-async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
-    it = await edit()
-    await it.expect("f1 help  ^g close")
-    it.editor.toast("something was done")
-    await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
-    assert not it.ui.toasts  # the help does not show the message of the editor again
-
-
 @pytest.mark.slow
 async def test_tab_goes_through_the_fields_and_space_toggles(edit: Edit) -> None:
     it = await edit()
@@ -119,24 +110,14 @@ async def test_at_80_by_24_suggestions_are_in_full_and_no_message_covers_the_ver
     suggestions = it.editor.evaluation.problems[0].suggestions
     assert f"did you mean {' or '.join(suggestions)}?" in lines
 
-
-async def test_only_typing_opens_completions_and_a_resize_closes_them(edit: Edit) -> None:
-    it = await edit(policy=None, text='{"rules": [{"operations": ["compute:*"]}]}')
-    popup = it.editor.popup
-    it.editor.pane.show_line(0, len('{"rules": [{"operations": ["compute:'))
-    await it.press("f7", shows='"compute:*"')
-    await it.ui.pilot.pause(2 * lists.COMPLETION_SECONDS)
-    assert not popup.is_open
-    it.editor.pane.show_line(
-        *next((row, line.index("*")) for row, line in enumerate(it.text.split("\n")) if "*" in line)
-    )
-    await it.press("i")
-    await it.until(lambda: popup.is_open, "the completions")
-    await it.ui.pilot.resize_terminal(80, 24)
-    await it.until(lambda: not popup.is_open, "a screen without completions")
+    await it.ui.pilot.resize_terminal(80, 60)
+    await it.expect("f1 help  ^g close")
+    it.editor.toast("something else was done")
+    await it.press("f1", shows=("^g q", "^w ^u ^k", "f2 ^Space"))
+    assert not it.ui.toasts  # the help does not show the message of the editor again
 
 
-async def test_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
+async def test_only_typing_opens_completions_and_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
     it = await edit(policy=None, text='["", "b"]')
     it.editor.pane.show_line(0, 2)
     await it.press("a", "quotation_mark")
@@ -145,6 +126,19 @@ async def test_a_quote_is_typed_over_the_closing_one(edit: Edit) -> None:
     it.editor.pane.show_line(0, 6)
     await it.press("quotation_mark")
     assert it.text == '["a", ""b"]'
+
+    await it.write('{"rules": [{"operations": ["compute:*"]}]}')
+    popup = it.editor.popup
+    it.editor.pane.show_line(0, len('{"rules": [{"operations": ["compute:'))
+    await it.press("f7", shows='"compute:*"')
+    await it.ui.pilot.pause(2 * lists.COMPLETION_SECONDS)
+    assert not popup.is_open
+    (star,) = [(row, line.index("*")) for row, line in enumerate(it.text.split("\n")) if "*" in line]
+    it.editor.pane.show_line(*star)
+    await it.press("i")
+    await it.until(lambda: popup.is_open, "the completions")
+    await it.ui.pilot.resize_terminal(80, 24)
+    await it.until(lambda: not popup.is_open, "a screen without completions")
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The policy editor evaluates a draft at each key, on the real platform."""
 
 import asyncio
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +18,6 @@ READ = "compute:instances:read"
 DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
 
 
-@pytest.mark.slow
-async def test_the_verdict_and_the_deciding_rule_follow_the_text(edit: Edit) -> None:
-    text = document(rule(READ, name="reads"))
-    it = await edit(policy=None, text=text)
-    await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
-    await it.until(lambda: it.marked == {3: "allow"}, "the marks")
-    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
-    await it.press(*["backspace"] * 5, *"deny", shows=("× DENIED", "denied by rule 1 reads"))
-    await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
-
-
 async def test_the_nearest_rule_is_named_if_none_matches(edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="dev only", more=DEV)))
     await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
@@ -45,6 +33,7 @@ async def test_the_nearest_rule_is_named_if_none_matches(edit: Edit) -> None:
     await it.expect("✓ ALLOWED", "∅ none")
     await it.ask(resourceTags="env=prod")
     await it.expect("× DENIED", "= env=prod")
+    await it.until(lambda: it.marked.get(4) == "deny", "the mark of the deny")
 
 
 async def test_an_invalid_field_is_named_in_place(edit: Edit) -> None:
@@ -92,18 +81,13 @@ async def test_an_invalid_text_keeps_the_last_verdict_marked_as_old(edit: Edit) 
     await it.ask(operation=READ)
     await it.expect("allowed by rule 1 reads again")
     await it.gone("last valid")
-
-
-@pytest.mark.slow
-async def test_coverage_shows_what_changes_against_the_stored_version(edit: Edit) -> None:
-    it = await edit()
-    await it.expect("same as v3")
-    await it.evaluate(it.text.replace('"storage:buckets:*",', '"quotas:limits:list",'))
-    await it.press("f6", shows=("since v3", "+1"))
-    changed = it.editor.evaluation.any_target
-    assert "quotas:limits:list" in changed.gained
-    assert all(operation.startswith("storage:buckets:") for operation in changed.lost)
-    await it.press("escape", "c", shows=("+ quotas:limits:list", "− storage:buckets:"))
+    await it.until(lambda: it.marked == {3: "allow"}, "the mark of the deciding rule")
+    await it.write(document(rule("compute:instnces:read"), rule("storage:buckts:read")), shows="! line 4")
+    it.editor.go("rules")
+    it.editor.pane.show_line(0)
+    await it.press("f8", shows="! line 4")
+    await it.press("f8", shows="! line 5", gone="! line 4")
+    await it.press("f9", toast="Remove excess permissions: fix line 4")
 
 
 class SlowClient:
@@ -132,29 +116,28 @@ class SlowClient:
         return result
 
 
-@pytest.mark.parametrize("kind", ["simulate", "coverage", "check"])
-async def test_a_late_response_does_not_replace_a_newer_one(
-    monkeypatch: pytest.MonkeyPatch, kind: str, edit: Edit
-) -> None:
+async def test_a_late_response_does_not_replace_a_newer_one(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
     def results() -> list[int]:
         evaluation = it.editor.evaluation
         return [id(result) for result in (evaluation.verdict, evaluation.coverage, evaluation.check)]
 
     it = await edit(policy=None, text=document(rule(READ, name="first")))
     workspace = it.ui.app.workspace
-    slow = SlowClient(await workspace.client(), kind)
-    monkeypatch.setattr(workspace, "_client", slow)
-    await it.write(document(rule("storage:*", name="second")))
-    await it.until(lambda: slow.delays, "the delayed response")
-    await it.write(document(rule(READ, name="third")), shows="allowed by rule 1 third")
-    await it.answered()
-    newer = results()
-    slow.released.set()
-    for _ in range(5):
-        await it.ui.pilot.pause(0.05)
-    assert results() == newer
-    await it.expect("allowed by rule 1 third")
-    assert it.editor.evaluation.any_target.effective == 1
+    client = await workspace.client()
+    for kind in ("simulate", "coverage", "check"):
+        slow = SlowClient(client, kind)
+        monkeypatch.setattr(workspace, "_client", slow)
+        await it.write(document(rule("storage:*", name=f"late {kind}")))
+        await it.until(lambda slow=slow: slow.delays, "the delayed response")
+        await it.write(document(rule(READ, name=f"after {kind}")), shows=f"allowed by rule 1 after {kind}")
+        await it.answered()
+        newer = results()
+        slow.released.set()
+        for _ in range(5):
+            await it.ui.pilot.pause(0.05)
+        assert results() == newer
+        await it.expect(f"allowed by rule 1 after {kind}")
+        assert it.editor.evaluation.any_target.effective == 1
 
 
 @pytest.mark.slow
@@ -184,29 +167,6 @@ async def test_a_draft_follows_another_sign_in_and_names_its_tenant(demo: Home, 
     await it.until(lambda: it.editor.evaluation.check is not before, "another author check")
 
 
-async def test_hostile_names_are_shown_and_never_obeyed(edit: Edit) -> None:
-    name = "[red]x[/] [@click=app.quit]y[/] [/z]"
-    it = await edit(policy=None, text=document(rule(READ, name=name)))
-    raw = document(rule(READ, name=name)).replace('"schemaVersion"', '"\\u001b]0;owned\\u0007", "schemaVersion"')
-    await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
-    await it.evaluate(json.loads(f'"{raw.splitlines()[1].strip()[1:8]}"') + it.text)
-    assert "\x1b" not in it.ui.text
-    await it.evaluate('{"rules": "\x1b]0;owned\x07"}')
-    assert "\x1b" not in it.ui.text
-    await it.expect("␛")
-
-
-@SMALL
-async def test_an_invalid_text_hides_the_former_author_check(edit: Edit) -> None:
-    it = await edit()
-    it.editor.evaluation = replace(it.editor.evaluation, verdict=None)
-    it.editor.form.is_edited = True
-    await it.ask(operation="")
-    await it.answered()
-    await it.expect("Request ○ NOT EVALUATED  Author ✓ within your permissions")
-    await it.write("{", shows="! line 1, column 2", gone="within your permissions")
-
-
 @SMALL
 async def test_at_80_by_24_f6_reaches_every_view(edit: Edit) -> None:
     it = await edit()
@@ -217,23 +177,20 @@ async def test_at_80_by_24_f6_reaches_every_view(edit: Edit) -> None:
     await it.press("f6", shows="grants nothing beyond your", gone="can be saved")
     await it.press("f6", shows="No problems")
     await it.press("f6", shows='"schemaVersion"')
+    it.editor.evaluation = replace(it.editor.evaluation, verdict=None)
+    it.editor.form.is_edited = True
+    await it.ask(operation="")
+    await it.answered()
+    await it.expect("Request ○ NOT EVALUATED  Author ✓ within your permissions")
+    await it.write("{", shows="! line 1, column 2", gone="within your permissions")
+    await it.write('{"schemaVersion"')
     await it.ui.pilot.resize_terminal(50, 12)
     await it.expect("frost needs 60 × 16")
     await it.ui.pilot.resize_terminal(120, 36)
     await it.expect('"schemaVersion"', "Request tags")
 
 
-async def test_the_problem_at_the_cursor_is_shown(edit: Edit) -> None:
-    text = document(rule("compute:instnces:read", name="one"), rule("storage:buckts:read", name="two"))
-    it = await edit(policy=None, text=text)
-    await it.expect("! line 4")
-    it.editor.pane.show_line(0)
-    await it.press("f8", shows="! line 4")
-    await it.press("f8", shows="! line 5", gone="! line 4")
-    await it.press("f9", toast="Remove excess permissions: fix line 4")
-
-
-async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
+async def test_long_and_hostile_texts_are_shown_in_full(edit: Edit) -> None:
     until = ', "constraints": {"before": {"frn:currentTime": "2020-12-31T00:00:00Z"}}'
     text = document(rule(READ, name="only up to the end of the year and no longer than that", more=until))
     it = await edit(policy=None, text=text)
@@ -243,9 +200,12 @@ async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
     at = next(at for at, line in enumerate(lines) if "false   before" in line)
     assert "2020-12-31T00:00:00Z" in lines[at] + lines[at + 1]
 
+    await it.evaluate(document(rule(READ, name="[red]x[/] [@click=app.quit]y[/] [/z]")))
+    await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
+    await it.evaluate('{"rules": "\x1b]0;owned\x07"}', shows="␛")
+    assert "\x1b" not in it.ui.text
 
-async def test_a_long_problem_and_target_are_shown_in_full(edit: Edit) -> None:
-    it = await edit(policy=None, text=document(rule("compute:foo")))
+    await it.evaluate(document(rule("compute:foo")))
     await it.expect("! line 4, column 52: compute:foo is not a valid")
     problem = "expected service:resource:action, or fewer parts with a final * "
     side = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
@@ -265,7 +225,7 @@ async def test_unexpected_errors_of_the_editor_and_the_palette_are_shown(
     async def broken(*_: object) -> None:
         raise RuntimeError("broken part")
 
-    it = await edit()
+    it = await edit(policy=None, text=document(rule(READ)))
     monkeypatch.setattr(it.editor.autosave, "update", broken)
     await it.write(document(rule(READ, name="mine")))
     await it.ui.expect_toast("Unexpected error: RuntimeError: broken part")

@@ -13,7 +13,6 @@ from client.errors import FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import OnReply
 from tests.homes import Home
-from tests.tui.draft_files import recorded_calls
 from tests.tui.editing import Edit, document, editing, hung, rule
 from tui.state import contexts, drafts
 from tui.state.drafts import DraftFiles, Kept
@@ -39,7 +38,9 @@ class Requests:
         return Counter(kind for kind in last if kind in ("simulate", "coverage", "check"))
 
 
-async def test_one_letter_in_the_form_sends_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_letter_sends_one_request_and_joins_the_text_once(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     requests = Requests(monkeypatch)
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
         await (await it.ask(resourceTags="env=de")).answered()
@@ -53,42 +54,40 @@ async def test_one_letter_in_the_form_sends_one_request(shared: Home, monkeypatc
         await it.evaluate(document(rule(READ, name="another text")), shows="allowed by rule 1 another text")
         assert requests.kinds["coverage"] == requests.kinds["check"] == 1
 
+        joins: list[str] = []
+        text = TextDocument.text.fget
+        assert text is not None
 
-async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(demo: Home, edit: Edit) -> None:
+        def counted(self: TextDocument) -> str:
+            joins.append(text(self))
+            return joins[-1]
+
+        it.editor.set_focus(it.editor.pane)
+        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index(' text"') + len(" text"))
+        await it.ui.pilot.pause()
+        await it.answered()
+        with monkeypatch.context() as counting:
+            counting.setattr(TextDocument, "text", property(counted))
+            await it.press("s", shows="allowed by rule 1 another texts")
+            await it.answered()
+        assert len(joins) == 1
+
+
+async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(shared: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ)))
-    assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+    assert (await asyncio.to_thread(shared.frost, "platform", "stop")).code == 0
     await it.write(document(rule(READ, name="typed meanwhile")))
     await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
     assert "typed meanwhile" in it.text
-    await asyncio.to_thread(demo.start)
+    await asyncio.to_thread(shared.start)
     await it.until(lambda: {"verdict", "coverage", "check"} <= it.editor.evaluation.current, "all results")
 
 
-async def test_one_letter_joins_the_text_once(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
-    it = await edit(policy=None, text=document(rule(READ, name="a")))
-    joins: list[str] = []
-    text = TextDocument.text.fget
-    assert text is not None
-
-    def counted(self: TextDocument) -> str:
-        joins.append(text(self))
-        return joins[-1]
-
-    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"a"') + 2)
-    await it.ui.pilot.pause()
-    await it.answered()
-    with monkeypatch.context() as counting:
-        counting.setattr(TextDocument, "text", property(counted))
-        await it.press("b", shows="allowed by rule 1 ab")
-        await it.answered()
-    assert len(joins) == 1
-
-
-async def test_every_slow_evaluation_is_shown(demo: Home, edit: Edit) -> None:
+async def test_every_slow_evaluation_is_shown(shared: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="first")))
     await it.expect("allowed by rule 1 first")
     for name in ("second", "third"):
-        with hung(demo):
+        with hung(shared):
             await it.write(document(rule(READ, name=name)), shows="✓ ALLOWED  evaluating …")
         await it.expect(f"allowed by rule 1 {name}")
         await it.gone("evaluating …")
@@ -124,22 +123,7 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
     assert not path.exists()
 
 
-async def test_drafts_are_written_and_deleted_outside_the_event_loop(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = recorded_calls(monkeypatch)
-    async with editing(demo, monkeypatch) as it:
-        typed = it.text.replace("roll-out", "kept")
-        await it.write(typed)
-        await it.until(lambda: calls, "the draft")
-        await it.write(typed.replace("kept", "kept again"))
-        await it.press("ctrl+g", shows="Close and keep the draft")
-        await it.press("k", top=it.ui.app.frame)
-    assert {name for name, _ in calls} == {"keep"}
-    assert threading.main_thread() not in {thread for _, thread in calls}
-
-
-async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(demo: Home, edit: Edit) -> None:
+async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(edit: Edit) -> None:
     it = await edit(policy=None)
     await it.write(document(rule(READ)))
     flow, key = it.editor.save_flow, it.editor.document.idempotency_key

@@ -1,7 +1,5 @@
 """Storing a draft during conflicts and without a response."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -32,34 +30,17 @@ async def test_a_save_without_a_platform_keeps_the_draft(
     assert "mine" in next((demo.path / ".cli" / "drafts").glob("*.json")).read_text()
 
 
-@asynccontextmanager
-async def reviewing(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Editing]:
-    """Review another document for a policy that another user gave a new name and description."""
-    async with editing(home, monkeypatch) as it:
-        await it.change_elsewhere(name="their name", description="their words")
-        await it.evaluate(document(rule(READ, name="mine")))
-        await it.press("ctrl+s", shows="Effect on *")
-        yield it
-
-
-async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with reviewing(demo, monkeypatch) as it:
-        await it.press("enter", shows="Newer version: 4")
-        await it.press("o", shows=("Save their name on version 4", "their words"))
-        await it.press("enter", shows="Policy  their name  version 5")
-        after = await stored(it.ui, "their name")
-        assert after.description == "their words"
-        assert after.document["rules"][0]["name"] == "mine"
-
-
-async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with reviewing(demo, monkeypatch) as it:
-        await it.press("tab", "ctrl+u", *"mine", shows=("Change of name", "− deployments", "+ mine"))
-        await it.press("enter", shows="Newer version: 4")
-        await it.press("o", shows=("Save their name on version 4", "Change of name", "− their name", "+ mine"))
-        await it.gone("In description")
-        await it.press("enter", shows="Policy  mine  version 5")
-        assert (await stored(it.ui, "mine")).description == "their words"
+async def test_a_save_over_their_name_shows_it_and_keeps_their_description(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.change_elsewhere(name="their name", description="their words")
+    await it.evaluate(document(rule(READ, name="mine")))
+    await it.press("ctrl+s", shows="Effect on *")
+    await it.press("tab", "ctrl+u", *"mine", shows=("Change of name", "− deployments", "+ mine"))
+    await it.press("enter", shows="Newer version: 4")
+    await it.press("o", shows=("Save their name on version 4", "Change of name", "− their name", "+ mine"))
+    await it.gone("In description")
+    await it.press("enter", shows="Policy  mine  version 5")
+    assert (await stored(it.ui, "mine")).description == "their words"
 
 
 async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

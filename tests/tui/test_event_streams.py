@@ -47,7 +47,8 @@ async def ui(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Async
         yield ui
 
 
-async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: Home, relay: Relay, ui: Ui) -> None:
+@pytest.mark.slow
+async def test_followed_runs_share_one_stream_of_their_tenant(home: Home, relay: Relay, ui: Ui) -> None:
     await settle(ui, relay)
     run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
     applies, provisioning = ui.app.workspace.applies, ui.app.workspace.provisioning
@@ -56,65 +57,42 @@ async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: H
     provisioning.noticed([Tenant.model_validate({**tenant, "status": "provisioning", "runId": run})])
     reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
     await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
-    third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))
-    assert (await third).run_id == run
+    assert (await anext(applies._watch(WEB_SHOP, run))).run_id == run
     await settle(ui, relay)
     assert relay.opened[EVENTS] == 1
 
-
-@pytest.mark.slow
-async def test_a_run_of_another_tenant_keeps_one_stream(home: Home, relay: Relay, ui: Ui) -> None:
     other = f"/api/v1/tenants/{DATA_LAKE}/events"
-    await settle(ui, relay)
     run = await asyncio.to_thread(start_apply, home, DATA_LAKE)
-    ui.app.workspace.applies.follow(DATA_LAKE, ApplyStarted(operation_id="", run_id=run).operation)
+    applies.follow(DATA_LAKE, ApplyStarted(operation_id="", run_id=run).operation)
     await ui.until(lambda: relay.open[other] == 1, "the stream of the other tenant")
     await ui.switch("Data Lake")
-    await ui.until(lambda: relay.open[EVENTS] == 0, "the end of the stream of the former tenant")
     assert (relay.open[other], relay.opened[other]) == (1, 1)
     ui.app.workspace.arrive(ui.app.workspace.connection, signed_out="signed out")
     await ui.until(lambda: relay.open.total() == 0, "the end of all streams")
 
 
 @pytest.mark.slow
-async def test_signals_about_other_types_cause_no_requests(relay: Relay, ui: Ui) -> None:
+async def test_a_signal_causes_only_the_reads_of_what_it_names(relay: Relay, ui: Ui) -> None:
     await ui.policy("from the office")
     await settle(ui, relay)
     before = len(relay.requests)
-    for number in range(80):
-        relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
-        await ui.pilot.pause(0.1)
-    relay.signals.put(signal("policy"))  # which reads the policies and their attachments
-    policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
-    await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
-    await settle(ui, relay)
-    causes = relay.requests[before:]
-    assert len(causes) <= 2, causes
-
-
-@pytest.mark.slow
-async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(relay: Relay, ui: Ui) -> None:
-    await settle(ui, relay)
-    before = len(relay.requests)
-    for resource_type in ("policy", "group", "api_key", "quota_request", "default_tags"):
+    for resource_type in ("database", "instance", "volume", "bucket", "quota_request", "default_tags"):
         relay.signals.put(signal(resource_type))
     await settle(ui, relay)
     assert relay.requests[before:] == []
-    relay.signals.put(signal("tenant"))
-    await ui.until(lambda: len(relay.requests) > before, "the tenants read again")
-    await settle(ui, relay)
-    assert relay.requests[before:].count("/api/v1/tenants") == 1
-
-
-@pytest.mark.slow
-async def test_after_a_lost_stream_the_shown_list_is_read_once(relay: Relay, ui: Ui) -> None:
-    await ui.policy("from the office")
-    await settle(ui, relay)
+    policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
+    for cause, path, most in ((signal("policy"), policies, 2), (signal("tenant"), "/api/v1/tenants", 99)):
+        before = len(relay.requests)
+        relay.signals.put(cause)
+        await ui.until(lambda path=path, before=before: path in relay.requests[before:], f"{path} read again")
+        await settle(ui, relay)
+        reads = relay.requests[before:]
+        assert (reads.count(path), len(reads) <= most) == (1, True), reads
     before = len(relay.requests)
     relay.signals.put(None)
     await ui.until(lambda: relay.opened[EVENTS] == 2, "the next stream")
     await settle(ui, relay)
-    assert relay.requests[before:].count(f"/api/v1/tenants/{WEB_SHOP}/iam/policies") == 1
+    assert relay.requests[before:].count(policies) == 1
 
 
 # --- without a platform ----------------------------------------------------------------------------------------------

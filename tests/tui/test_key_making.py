@@ -14,6 +14,7 @@ from client.tables.columns import parse_time
 from tests.homes import Home
 from tests.leaks import secrets_in
 from tests.people import AURORA, VIEWER
+from tests.tui.alone import asked
 from tests.tui.screens import SMALL, Ui, opened, signed_in
 from tui.account.key_create import NewSecret
 from tui.widgets.lines import LineInput, Secret, Unsaid
@@ -97,18 +98,18 @@ async def test_a_new_key_works_in_its_scopes_and_shows_its_secret_once(
     assert secret not in (ui.app.state_path.read_text() if ui.app.state_path.exists() else "")
 
 
-@pytest.mark.parametrize("size", [(60, 24)])
-async def test_a_secret_that_is_forgotten_is_painted_no_more(ui: Ui) -> None:
+async def test_a_secret_that_is_forgotten_is_painted_no_more() -> None:
     copied: list[str] = []
     dialog = NewSecret("New", [("ID", "k-1")], "s3cret-s3cret", lambda secret, say: copied.append(secret))
-    await ui.app.push_screen(dialog)
-    await ui.expect("s3cret-s3cret")
-    await ui.answer("c")
-    assert copied == ["s3cret-s3cret"]
-    dialog.query_one(Secret).forget()
-    await ui.gone("s3cret")
-    await ui.press("escape")
-    assert dialog._secret == ""
+    async with asked(dialog, size=(60, 24)) as (app, pilot):
+        assert "s3cret-s3cret" in app.text
+        await pilot.press("c")
+        assert copied == ["s3cret-s3cret"]
+        dialog.query_one(Secret).forget()
+        await pilot.pause()
+        assert "s3cret" not in app.text
+        await pilot.press("escape")
+        assert dialog._secret == ""
 
 
 def test_a_crash_shows_no_secret_among_its_variables() -> None:
@@ -127,7 +128,7 @@ def test_a_crash_shows_no_secret_among_its_variables() -> None:
 
 @SMALL
 async def test_the_instant_shown_is_the_expiry_of_the_key(demo: Home, ui: Ui) -> None:
-    for presses, days in ((("left", "left"), 30), (("left",), 90), ((), 365)):
+    for presses, days in ((("left", "left"), 30), ((), 365)):
         await form(ui, f"for {days}")
         await ui.press("tab", "tab", "tab", *presses, shows=f"in {days}d")
         line = next(line for line in ui.text.splitlines() if f"in {days}d" in line)
@@ -146,8 +147,6 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(demo: Home, ui: Ui) ->
     await ui.until(lambda: isinstance(ui.app.focused, LineInput), "the field of the date")
     await ui.type("027-02-30", shows="not a date (YYYY-MM-DD) or an RFC 3339 timestamp")
     await ui.press("enter", shows=("New API key in", "requests per minute"))
-    assert ui.text.count("not a date") == 1
-    await ui.replace("2099-01-01", shows="a key is valid for at most 2 years: until")
     await ui.replace("2001-01-01", shows="the expiry is in the past: the platform's time is")
     await ui.press("ctrl+a", "ctrl+k")
     await ui.type(day, shows=f"{day} 23:59:59Z", gone="the expiry is in the past")

@@ -88,43 +88,27 @@ async def test_an_open_editor_names_a_newer_version(demo: Home, ui: Ui) -> None:
     await ui.expect("version 1  (newest is 2)")
 
 
-@pytest.mark.slow
-async def test_a_form_keeps_its_input_over_a_newer_version(demo: Home, ui: Ui) -> None:
-    await ui.policy("look at compute")
-    await ui.press("N", shows="Rename or describe policy")
-    Desk(demo).done("policy", "update", LOOK, "--description", "For nobody")
-    await ui.replace("watch compute", shows=("was saved by Astrid Lindqvist", "watch compute", "Version 2"))
-    await ui.press("enter", cursor="watch compute")
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_a_rollback_shows_changed_conditions(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+async def test_a_policy_from_elsewhere_appears_and_effects_name_conditions_and_inert_principals(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = Desk(demo)
-
     def office(block: str) -> dict[str, object]:
         return allow("organizations:tenants:read") | {"constraints": {"ipInRange": {"frn:sourceIp": [block]}}}
 
-    made = desk.policy(office("10.0.0.0/8"))
-    desk.done("policy", "update", made, "--document", text(office("10.0.0.0/9")))
-    desk.attach(made, "api_key", KEYS["terraform"])
-    name = desk.done("policy", "get", made)["name"]
-    async with opened(demo, monkeypatch, size=size) as ui:
-        await ui.policy(name)
-        await ui.press("v", shows="2 versions")
+    desk = Desk(demo)
+    async with opened(demo, monkeypatch, limits=SIGNALS_ONLY) as ui:
+        await ui.policy("from the office")
+        made = desk.policy(office("10.0.0.0/8"), name="from elsewhere")
+        await ui.see(shows=("from elsewhere", "8 policies"), cursor="from the office")
+        desk.done("policy", "update", made, "--document", text(office("10.0.0.0/9")))
+        desk.attach(made, "api_key", KEYS["terraform"])
+        await ui.press("v", on="from elsewhere", shows="2 versions")
         await ui.press("G", "b")
         await ui.expect("Roll back to version 1?", "1 key or identity: ~1 conditional changes", "  ~  ", " ~1 ")
         await ui.expect("~ organizations:tenants:read  changed conditions")
         await ui.gone("whose", "PgDn", "nothing gained", "No change")
-
-
-async def test_deleting_a_policy_names_inert_principals(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.start()
-    checkout = ("--type", "workload_identity", "--id", "47eaa099-2cb6-416d-86dc-283cf0480ff9")
-    detached = Desk(demo).iam("policy", "detach", "627bf322-5fac-4cb6-a34a-cb115ee347dd", *checkout)
-    assert detached.code == 0, detached
-    async with opened(demo, monkeypatch) as ui:
+        await ui.press("escape", gone="Roll back to version 1?")
+        checkout = ("--type", "workload_identity", "--id", "47eaa099-2cb6-416d-86dc-283cf0480ff9")
+        desk.done("policy", "detach", "627bf322-5fac-4cb6-a34a-cb115ee347dd", *checkout)
         await ui.policy("deployments")
         await ui.press("delete", shows=("1 left inert", "active    inert"))
 
@@ -140,25 +124,3 @@ async def test_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch
         await ui.enter("deployers", shows=("Attach policy?", "a policy cannot grant more than its author"))
         await ui.agree(toast="for example compute:")
     assert Desk(demo).attached(policy) == set()
-
-
-@pytest.mark.slow
-async def test_command_line_and_palette_open_a_policy_by_name(ui: Ui) -> None:
-    await ui.press("1", shows="Data Lake")
-    await ui.command("policies.versions deployments", shows="Versions of deployments")
-    await ui.press("1")
-    await ui.command(f"iam policy attachments {DEPLOYMENTS}", shows=("Attachments of deployments", "deployers"))
-    await ui.press("1")
-    await ui.command("members.add", toast="open a record in groups first")
-    await ui.press("3", shows="on call")
-    await ui.press("1", "ctrl+p")
-    await ui.type("on call", shows="Open group on call")
-    await ui.press("enter", shows="Members of on call")
-
-
-async def test_a_policy_created_elsewhere_appears(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(demo, monkeypatch, limits=SIGNALS_ONLY) as ui:
-        await ui.policy("from the office")
-        Desk(demo).policy(EVERYTHING, name="from elsewhere")
-        await ui.expect("from elsewhere", "8 policies")
-        await ui.expect_cursor("from the office")

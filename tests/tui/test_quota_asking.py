@@ -81,16 +81,13 @@ async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> Non
     await form(ui, "instance")
     for limit, reason, words in (
         ("6０", "x", ("× expected a whole number", NOT_SENT)),
-        ("9007199254740993", "x", "the maximum limit is"),
-        ("", "x", "expected a whole number"),
         ("60", "x", ("= already 60", NOT_SENT)),
         ("50", "x", ("× denied: 51 is in use, 2 in creation", NOT_SENT)),
-        ("61", " ", "the reason is empty"),
         ("61", "x" * 501, "501 of 500 characters"),
     ):
         await fill(ui, limit, reason)
         await ui.press("enter", shows="New limit")
-        await ui.expect(*((words,) if isinstance(words, str) else words))
+        await ui.see(shows=words)
         assert ui.text.count("expected a whole number") < 2
     await ui.press("escape", gone="New limit")
     await form(ui, "registry_storage", "100", "x")

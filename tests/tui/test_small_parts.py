@@ -282,23 +282,16 @@ def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path) -> None:
     assert [tenant.wire() for tenant in preferences.load(path).of("local", "unix:/a").tenants] == [{"id": "t1"}]
 
 
-def test_a_refresh_replaces_an_older_refresh_only() -> None:
+def test_a_refresh_replaces_an_older_refresh_and_an_opened_record_nothing() -> None:
     table = RecordTable(TABLE, TABLE.columns)
-    refreshes: list[Message] = [
-        RecordTable.Highlighted(table, None),
-        RecordTable.Arranged(table),
-        ListScreen.Moved(),
-        Heading.Filtered("web"),
-    ]
+    highlighted = RecordTable.Highlighted(table, None)
+    refreshes: list[Message] = [highlighted, RecordTable.Arranged(table), ListScreen.Moved(), Heading.Filtered("web")]
     for one in refreshes:
         assert [other for other in refreshes if one.can_replace(other)] == [one]
-
-
-def test_an_opened_record_and_requests_are_never_merged() -> None:
-    opened = RecordTable.Opened(RecordTable(TABLE, TABLE.columns), None)
+    opened = RecordTable.Opened(table, None)
     for message in (opened, RunAction("list.sort"), Navigate("tenants")):
         assert not message.can_replace(message)
-    assert not RecordTable.Highlighted(opened.table, None).can_replace(opened)
+    assert not highlighted.can_replace(opened)
 
 
 SCOPE = Grant(kind="scope", scope="compute:write")

@@ -3,6 +3,7 @@
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,6 @@ from client.commands.default_tags.apply_job import preview_lines
 from client.models.default_tags import ApplyOperation, ApplyResult
 from client.tables.columns import Record
 from client.texts import apply
-from tests.tui.draft_files import recorded_calls
 from tui.default_tags.apply_lists import UNTOUCHED, resource_text, untouched_rows
 from tui.default_tags.apply_screen import _lines
 from tui.default_tags.apply_text import (
@@ -160,7 +160,14 @@ def test_a_draft_is_stored_for_its_author(tmp_path: Path) -> None:
 
 
 def test_drafts_are_written_in_order_outside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = recorded_calls(monkeypatch)
+    calls: list[tuple[str, threading.Thread]] = []
+    for name in ("keep", "drop"):
+
+        def record(*arguments: Any, name: str = name, function: Any = getattr(stored_drafts, name)) -> Any:
+            calls.append((name, threading.current_thread()))
+            return function(*arguments)
+
+        monkeypatch.setattr(stored_drafts, name, record)
     drafts = drafts_of("astrid", tmp_path)
     drafts.follow("t", STORED, 3)
     for number in range(20):

@@ -8,7 +8,7 @@ import pytest
 from client.connection import Connection
 from tests.homes import Home
 from tests.people import DATA_LAKE, STAGING, WEB_SHOP
-from tests.tui.screens import READ_ONLY, SIGNALS_ONLY, SMALL, Ui, opened, shown, with_key
+from tests.tui.screens import READ_ONLY, SIGNALS_ONLY, Ui, opened, with_key
 from tui.state import contexts
 
 
@@ -34,7 +34,7 @@ async def test_a_new_tenant_gets_the_cursor_and_shows_its_steps(demo: Home, monk
 
 
 @with_key("compute-all")
-async def test_a_key_without_the_scope_shows_its_identity_and_what_to_do(demo: Home, ui: Ui) -> None:
+async def test_a_key_without_the_scope_shows_its_identity_and_what_to_do(ui: Ui) -> None:
     await ui.expect_head(f"local › {WEB_SHOP}")
     await ui.expect_head("owner@aurora.example · API key")
     for screen in ("tenants", "default-tags"):
@@ -53,27 +53,10 @@ async def test_a_renamed_tenant_moves_to_its_place_and_is_undone(demo: Home, mon
         await ui.expect("Data Lake")
         await ui.press("e", on="Data Lake", shows=("Rename tenant", "Enter save · Esc cancel"))
         await ui.replace("Zoo", toast="Renamed Data Lake to Zoo · z to undo", cursor="Zoo")
-        await ui.until(lambda: shown(ui)[:4] == ["Sandbox", "Staging", "Web Shop", "Zoo"], "the new place")
+        view = ui.screen.table.view
+        await ui.until(lambda: [one.display_name for one in view][2:4] == ["Web Shop", "Zoo"], "the new place")
         await ui.press("z", toast="Undone", cursor="Data Lake")
     assert demo.json("tenant", "list")["items"][0]["displayName"] == "Data Lake"
-
-
-@pytest.mark.slow
-async def test_a_change_elsewhere_keeps_cursor_and_marks_and_its_markup_is_text(demo_slow: Home, ui: Ui) -> None:
-    evil = "[/x][@click=app.exit]A[/]"
-    await ui.expect("Data Lake")
-    await ui.press("space", "k", on="Staging")
-    result = await asyncio.to_thread(demo_slow.frost, "tenant", "rename", WEB_SHOP, "--name", evil)
-    assert result.code == 0, result
-    await ui.press("r", shows=(evil, "1 marked"), head=evil, cursor="Staging")
-    await ui.press("escape", gone="1 marked")
-    await ui.press("e", on=evil, shows="Rename tenant")
-    await ui.press("escape", "ctrl+p")
-    await ui.type("click", shows="Use tenant [/x]")
-    await ui.press("escape", "y", shows="Copy")
-    await ui.press("n")
-    await ui.until(lambda: ui.app.clipboard == evil, "the name in the clipboard")
-    assert ui.app.is_running
 
 
 async def test_an_empty_name_and_a_member_are_refused(ui: Ui) -> None:
@@ -81,36 +64,8 @@ async def test_an_empty_name_and_a_member_are_refused(ui: Ui) -> None:
     await ui.press("n", shows="for example: Web Shop")
     await ui.press("enter", shows="a name is required")
     await ui.press("escape", gone="Create a tenant")
-    await ui.press("e", on="Newsroom", toast="only an owner or admin of Borealis Media can rename the tenant")
-
-
-@pytest.mark.slow
-async def test_the_list_is_filtered_and_sorted(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("slash")
-    await ui.type("organization:borealis !news", shows="1 of 6", cursor="Staging")
-    await ui.press("enter")
-    await ui.press("escape", shows="6 tenants")
-    for first in ("Data Lake", "Web Shop"):
-        await ui.command("sort name")
-        await ui.until(lambda first=first: shown(ui)[0] == first, f"{first} at the top")
     await ui.command("sort nothing", toast="no column named nothing; columns: name, status")
-    await ui.command("filter stag", shows="2 of 6")
-    assert set(shown(ui)) == {"Staging"}
-
-
-@pytest.mark.slow
-@SMALL
-async def test_a_long_filter_shows_its_end_while_typing(ui: Ui) -> None:
-    beginning, end = "/ organization:borealis", "!nobody !news"
-    line = f"organization:borealis !nothing !somewhere {end}"
-    await ui.expect("Data Lake")
-    await ui.press("slash")
-    await ui.type(line, shows=("1 of 6", end), gone=beginning)
-    await ui.press("enter", shows=beginning)
-    await ui.press("slash", shows=end, gone=beginning)
-    await ui.press("escape", shows="6 tenants")
-    await ui.command(f"filter {line}", shows=("1 of 6", beginning))
+    await ui.press("e", on="Newsroom", toast="only an owner or admin of Borealis Media can rename the tenant")
 
 
 def stored_tenant(home: Home) -> str:
@@ -141,6 +96,7 @@ async def test_the_switcher_keeps_the_view_and_reports_what_it_cannot_store(demo
     assert await asyncio.to_thread(stored_tenant, demo) == "Data Lake"
 
 
+@pytest.mark.slow
 async def test_the_last_of_two_switches_is_stored(demo: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     store, later = contexts.remember_tenant, threading.Event()
     order: list[str] = []
@@ -173,6 +129,9 @@ async def test_read_only_screens_refuse_changes(shared: Home, ui: Ui) -> None:
     for key, title in (("n", "Create tenant"), ("e", "Rename tenant")):
         await ui.press(key, toast=f"{title}: frost was started with --read-only")
     await ui.command("create Something", toast="Create tenant: frost was started with --read-only")
+    await ui.press("ctrl+p")
+    await ui.type("new group", shows=("New group", "frost was started with --read-only"))
+    await ui.press("escape")
     before = shared.config.read_bytes()
     await ui.press("5", shows=("Credential", "i sign in"))
     for key, title in (("e", "Edit endpoint and region"), ("i", "Sign in"), ("o", "Sign out")):

@@ -8,7 +8,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import textwrap
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -53,12 +52,12 @@ def ours() -> Iterator[ModuleType]:
 
 
 @cache
-@cache
 def own_private_names(kind: type) -> set[str]:
     """Return the private names that a class of Textual defines itself; of another class, none."""
     if kind.__module__.partition(".")[0] not in ("textual", "textual_serve"):
         return set()
-    names = (*vars(kind), *re.findall(r"self\.(_\w+)", inspect.getsource(kind)))
+    methods = [inspect.unwrap(one) for one in vars(kind).values() if inspect.isfunction(one)]
+    names = {*vars(kind), *(name for method in methods for name in method.__code__.co_names)}
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
@@ -73,14 +72,13 @@ def used(module: ModuleType) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("textual") and "._" in str(node.module):
             yield from (alias.name for alias in node.names)
-    for kind in vars(module).values():
-        if inspect.isclass(kind) and kind.__module__ == module.__name__:
-            names = private_names(kind)
-            for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(kind)))):
-                name = getattr(node, "attr", "") or getattr(node, "name", "")
-                own = not isinstance(node, ast.Attribute) or isinstance(node.value, ast.Name | ast.Call)
-                if isinstance(name, str) and own and name in names:
-                    yield name
+    for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        names = private_names(getattr(module, kind.name))
+        for node in ast.walk(kind):
+            name = getattr(node, "attr", "") or getattr(node, "name", "")
+            own = not isinstance(node, ast.Attribute) or isinstance(node.value, ast.Name | ast.Call)
+            if isinstance(name, str) and own and name in names:
+                yield name
 
 
 def lowest_python() -> str:

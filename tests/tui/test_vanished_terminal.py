@@ -88,10 +88,6 @@ def loading(home: Home, editor: str) -> Program:
     return program
 
 
-def idle(home: Home, editor: str) -> Program:
-    return detached(home)
-
-
 def in_a_dialog(home: Home, editor: str) -> Program:
     program = detached(home)
     program.press("ctrl+t")
@@ -126,7 +122,7 @@ def applying(home: Home, editor: str) -> Program:
     return program
 
 
-@pytest.fixture(params=[loading, idle, in_a_dialog, editing, in_an_editor, applying], ids=lambda phase: phase.__name__)
+@pytest.fixture(params=[loading, in_a_dialog, editing, in_an_editor, applying], ids=lambda phase: phase.__name__)
 def program(request: pytest.FixtureRequest, home: Home, tmp_path: Path) -> Iterator[Program]:
     """The screens in the phase, with an editor that ignores every signal it can ignore."""
     editor = tmp_path / "editor"

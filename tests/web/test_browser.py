@@ -56,11 +56,11 @@ async def test_sign_in_switch_tenant_and_try_a_request(demo_slow: Home, browser:
         assert server.address not in await tab.value("document.documentElement.outerHTML + location.href")
 
 
-async def test_copies_go_to_the_clipboard_of_the_browser_and_its_end_ends_the_process(
+async def test_copies_go_to_the_clipboard_of_the_browser_and_ends_are_explained(
     demo_slow: Home, browser: Browser
 ) -> None:
     with serving(demo_slow) as server:
-        tab = await browser.tab()
+        tab, stranger = await browser.tab(), await browser.tab()
         await tab.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
         await tab.ask("Emulation.setFocusEmulationEnabled", enabled=True)
         await tab.open(server.address)
@@ -70,17 +70,6 @@ async def test_copies_go_to_the_clipboard_of_the_browser_and_its_end_ends_the_pr
         await tab.press("n")
         await tab.expect("Copied name")
         assert await tab.value("navigator.clipboard.readText()") in ("Data Lake", "Web Shop")
-        pids = server.until_tabs(1)
-        browser.kill()
-        assert await asyncio.to_thread(gone, pids)
-
-
-async def test_a_used_address_and_an_ended_server_are_explained(demo_slow: Home, browser: Browser) -> None:
-    with serving(demo_slow) as server:
-        tab = await browser.tab()
-        await tab.open(server.address)
-        await tab.expect("Data Lake")
-        stranger = await browser.tab()
         await stranger.open(server.address)
         await stranger.expect("this address was already used")
         await stranger.open(f"{server.origin}/")
@@ -93,7 +82,9 @@ async def test_a_used_address_and_an_ended_server_are_explained(demo_slow: Home,
         await async_until(is_explained)
 
 
-async def test_the_address_is_opened_through_a_private_file(demo_slow: Home, browser: Browser, tmp_path: Path) -> None:
+async def test_the_address_is_opened_through_a_private_file_and_the_end_of_the_browser_ends_the_process(
+    demo_slow: Home, browser: Browser, tmp_path: Path
+) -> None:
     """The browser gets the name of a private file, because every user of the machine can read its command line."""
     file, opener = tmp_path / "address", tmp_path / "opener"
     opener.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {file}.part; mv {file}.part {file}\n')
@@ -108,4 +99,7 @@ async def test_the_address_is_opened_through_a_private_file(demo_slow: Home, bro
         await tab.open(address)
         await tab.expect("Data Lake")
         assert not page.parent.exists()
+        pids = server.until_tabs(1)
+        browser.kill()
+        assert await asyncio.to_thread(gone, pids)
         assert server.stop() == 0
