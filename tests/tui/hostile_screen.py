@@ -1,6 +1,13 @@
-"""An application that shows every widget of the screens with hostile text, one after the other."""
+"""A program for a pty: every widget of the screens filled with hostile text, one after the other on any key.
 
+With `bare` as argument it shows Textual's own widgets with raw text, which only the line filter makes safe.
+At its end it writes the classes that were on the screen into the file named last.
+"""
+
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from textual.app import ComposeResult
@@ -9,6 +16,8 @@ from textual.filter import LineFilter
 from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Button, Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
 
 from client.models.account import GrantableScope
 from client.models.analysis import (
@@ -65,28 +74,15 @@ from tui.widgets.heading import Heading
 from tui.widgets.picker import Entry, Menu, Picker
 from tui.widgets.record_table import RecordTable
 
-HOSTILE = (
-    "evil\x1b]0;PWNED\x07\x1b[31m",
-    "clip\x1b]52;c;UFdORUQ=\x1b\\board",
-    "link\x1b]8;;https://evil.example\x1b\\text\x1b]8;;\x1b\\",
-    "c1 \x9b31m \x9d52;c;UFdORUQ=\x9c",
-    "back\x08\x08\x08space \r return \t tab \x0c feed \x00 null \x7f del",
-    "[/",
-    "[/x]",
-    "[link=https://evil.example]",
-    "[@click=app.exit]Web Shop[/]",
-    "[bold red]DELETED[/]",
-    "over\u202eride \u200b\u200d\u2060 zero \u2028 line \u2029 paragraph \ufeff mark",
-    "e" + "\u0301" * 400,
-    "👨‍👩‍👧‍👦 family 漢字 wide",
-    "x" * 10_000,
-)
+STRINGS: list[str] = json.loads(Path(sys.argv[1]).read_text())
+SHOWN = Path(sys.argv[2])
+BARE = sys.argv[3:] == ["bare"]
 
 
 def rows() -> list[RememberedTenant]:
     return [
         RememberedTenant(f"id {number} {text}", text, slug=text, status=text, organization_name=text)
-        for number, text in enumerate(HOSTILE)
+        for number, text in enumerate(STRINGS)
     ]
 
 
@@ -185,6 +181,15 @@ class Hostile(KeyQueueApp):
         return [*super().get_line_filters(), VisibleControls()]
 
     def compose(self) -> ComposeResult:
+        if BARE:
+            for text in STRINGS:
+                yield Static(Content(text))
+                yield Static(text, markup=False)
+                yield Label(text, markup=False)
+                yield Button(Content(text))
+                yield Input(text, placeholder=text)
+            yield OptionList(*(Option(Content(text)) for text in STRINGS))
+            return
         yield Header()
         yield Navigation([("tenants", "Tenants")])
         yield Heading("Tenants", self.screen.focus)
@@ -194,13 +199,27 @@ class Hostile(KeyQueueApp):
         yield Steps()
         yield Footer()
 
-    def classes_on_screen(self) -> set[str]:
-        """Return the classes of the product that are on the screen."""
-        widgets = self.screen.walk_children(Widget, with_self=True)
-        kinds = {
-            next((base for base in type(one).__mro__ if base.__module__.startswith("tui.")), None) for one in widgets
-        }
-        return {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds if kind is not None}
+    def on_mount(self) -> None:
+        self.seen: set[str] = set()
+        self.turns = iter([] if BARE else self.all_turns())
+
+    def on_ready(self) -> None:
+        self.next_turn()
+
+    def on_key(self) -> None:
+        self.next_turn()
+
+    def next_turn(self) -> None:
+        for widget in self.screen.walk_children(Widget, with_self=True):
+            ours = next((base for base in type(widget).__mro__ if base.__module__.startswith("tui.")), None)
+            if ours is not None:
+                self.seen.add(f"{ours.__module__}.{ours.__qualname__}")
+        turn = next(self.turns, None)
+        if turn is None:
+            SHOWN.write_text(json.dumps(sorted(self.seen)))
+            self.exit()
+            return
+        turn()
 
     def over(self, dialog: Screen[Any]) -> None:
         """Show a dialog in place of the one before, over an empty screen."""
@@ -215,9 +234,9 @@ class Hostile(KeyQueueApp):
         self.pop_screen()
 
     def all_turns(self) -> Iterator[Callable[[], Any]]:
-        for text in HOSTILE:
+        for text in STRINGS:
             yield lambda text=text: self.show(text)
-        for text in HOSTILE:
+        for text in STRINGS:
             for dialog in (
                 Confirm(text, [(text, text)], yes="Yes", typed=text),
                 Menu(text, [Entry(text, text, "a", text), Entry(text, text, "b", text, text)]),
@@ -283,3 +302,10 @@ class Hostile(KeyQueueApp):
         self.query_one(Steps).show(steps)
         self.query_one(Footer).show([Key("app.help", "?", "help")])
         self.notify(text, markup=False)
+
+
+if __name__ == "__main__":
+    hostile = Hostile()
+    hostile.run()
+    if hostile.return_code == 0:
+        sys.stdout.write("ALL SHOWN")
