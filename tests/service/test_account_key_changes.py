@@ -216,7 +216,8 @@ def test_a_revoked_key_stays_in_the_list_and_a_deleted_one_leaves_nothing(
     assert iam.attach(iam.policy("p", allow("compute:*")), "api_key", key.id).status == 204
     key.use()
     assert key.manage("DELETE").status == 204
-    for table in (tables.api_keys, tables.group_members, tables.policy_attachments, tables.rate_limits):
+    # A count of its requests may be written later; test_request_limits.py tests its removal.
+    for table in (tables.api_keys, tables.group_members, tables.policy_attachments):
         assert key.id not in repr(fetch(platform_database, select(table)))
 
 
