@@ -103,6 +103,9 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
         ("login --endpoint https://host/api", ["--context NAME"]),
         ("config get-context", ["get-contexts"]),
         ("iam policy detach P --type GROUP --id I", ["'api_key', 'workload_identity', 'group'"]),
+        ("iam group create", ["--name is required (frost iam group create)"]),
+        ("iam policy attach P --id I", ["--type is required"]),
+        ("iam group member add G --type group --id I", ["'api_key', 'workload_identity'"]),
         ("iam access robot I", ["'api_key', 'workload_identity', 'user'"]),
     ],
 )

@@ -58,7 +58,13 @@ def test_reserved_prefixes_are_refused_in_any_case(prefix: str) -> None:
         assert reason_of(problem_of_key(near)) != "reserved_prefix"
 
 
-@pytest.mark.parametrize("key", sorted(validation.RESERVED_KEYS))
+RESERVED_KEYS = (
+    *("acl", "cors-config", "created-at", "customer-id", "project-id"),
+    *("quota-bytes", "request-id", "storage-class", "tenant-id"),
+)
+
+
+@pytest.mark.parametrize("key", RESERVED_KEYS)
 def test_reserved_keys_are_refused_in_any_case(key: str) -> None:
     for one in every_case(key):
         assert reason_of(problem_of_key(one)) == "reserved_key"

@@ -38,13 +38,26 @@ def test_flag_then_variable_then_context_then_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["My Tenant", "web-shop", f"{A} ", f"{{{A}}}", f"urn:uuid:{A}", A[:-1], "../" + A, A + "\n"]
+    "name",
+    [
+        "My Tenant",
+        "web-shop",
+        f"{A} ",
+        f"{{{A}}}",
+        f"urn:uuid:{A}",
+        A[:-1],
+        "../" + A,
+        A + "\n",
+        f"{A}\r\nX-Role: owner",
+        A + "\0",
+    ],
 )
 def test_a_name_is_refused_where_an_id_is_needed(name: str) -> None:
     with pytest.raises(FrostError) as caught:
         resolve(name, {}, context(), never)
     assert (caught.value.exit_code, "tenant use" in caught.value.hint) == (Exit.USAGE, True)
     assert "--tenant" in caught.value.message
+    assert caught.value.message.isprintable()
     with pytest.raises(FrostError, match="the variable FROST_TENANT"):
         resolve(None, {"FROST_TENANT": name}, context(C), never)
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 from sqlalchemy import func, select
 from starlette.requests import Request
 
@@ -92,6 +93,24 @@ class Gate:
         with self._lock:
             self.inside += step
             self.most = max(self.most, self.inside)
+
+
+def test_of_a_body_with_many_errors_the_first_is_reported() -> None:
+    class Field:
+        def validate(self, value: Any, *, loc: tuple[int | str, ...]) -> tuple[Any, list[Any]]:
+            assert threading.current_thread() is not threading.main_thread()
+            return None, [{"loc": (*loc, "scopes", number), "type": "x", "msg": "x"} for number in range(3)]
+
+    body = b'{"scopes":[' + b"1," * request_body.MAX_VALUES_ON_EVENT_LOOP + b"1]}"
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    headers = [(b"content-type", b"application/json")]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    with pytest.raises(RequestValidationError) as caught:
+        asyncio.run(request_body.read_body(request, Field()))
+    assert [error["loc"] for error in caught.value.errors()] == [("body", "scopes", 0)]
 
 
 def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,16 @@ def fault_of(database: Database) -> tuple[int | None, str]:
     return fault.id, fault.reason
 
 
+def fault_within(connection: Connection, kind: str) -> tuple[int | None, str]:
+    """Return the id of the first bad entry and the reason, after a sealer has worked in the transaction."""
+    if kind == "postgresql":
+        with suppress(ChainBroken):
+            sealer._seal_batch(connection, KEY, lock_head(connection, KEY), sealer.MIN_ID, 100)
+    fault = verify(connection, KEY).fault
+    assert fault
+    return fault.id, fault.reason
+
+
 def append_as_before(connection: Connection, entry: Mapping[str, Any]) -> None:
     """Chain an entry as the releases before migration 0017 do, without a number."""
     head = lock_head(connection, KEY)

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from service.account import api_key_validation
 from service.catalogue.operations import scopes as every_scope
@@ -16,7 +16,7 @@ from tests.api import Answer
 from tests.people import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import KEYS, Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
-from tests.service.queries import fetch
+from tests.service.queries import execute, fetch
 from tests.service.running import Running
 from tests.waiting import until
 
@@ -216,9 +216,12 @@ def test_a_revoked_key_stays_in_the_list_and_a_deleted_one_leaves_nothing(
     assert iam.attach(iam.policy("p", allow("compute:*")), "api_key", key.id).status == 204
     key.use()
     assert key.manage("DELETE").status == 204
-    # A count of its requests may be written later; test_request_limits.py tests its removal.
     for table in (tables.api_keys, tables.group_members, tables.policy_attachments):
         assert key.id not in repr(fetch(platform_database, select(table)))
+    unused = Key(platform, "compute:read")  # the count of a used one may be written after its deletion
+    execute(platform_database, insert(tables.rate_limits).values(key_id=unused.id, full_at=2**62))
+    assert unused.manage("DELETE").status == 204
+    assert unused.id not in repr(fetch(platform_database, select(tables.rate_limits)))
 
 
 def test_the_key_of_another_person_is_not_found(platform: Running) -> None:

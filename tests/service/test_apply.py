@@ -156,6 +156,35 @@ def test_a_preview_matches_the_run_in_batches_of_any_size_and_writes_nothing(tag
     assert {key: row["tags"] for key, row in after.items()} == {key: row["tags"] for key, row in before.items()}
 
 
+def test_every_batch_moves_seq_and_the_progress(tagged: Tagged) -> None:
+    tagged.size = 2
+    tagged.many(3)
+    tagged.many(1, "volume")
+    run_id = tagged.planned()
+    states = []
+
+    def note_state() -> dict[str, Any]:
+        row = tagged.operation(run_id)
+        updated = row["counts"]["summary"]["updated"]
+        states.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
+        return row
+
+    assert tagged.applying.start(run_id)
+    note_state()
+    while tagged.applying.run_batch(run_id, tagged.size):
+        note_state()
+    row = note_state()
+    number = len(examined_kinds())
+    assert states == [
+        (1, "running", 0, None, 0),
+        (2, "running", 50, f"instance (1/{number})", 2),
+        (3, "running", 75, f"instance (1/{number})", 3),
+        (4, "running", 99, f"volume (6/{number})", 4),
+        (5, "completed", 100, f"volume (6/{number})", 4),
+    ]
+    assert (row["started_at"], row["completed_at"]) == (NOW, NOW)
+
+
 async def test_four_processes_at_one_run_do_each_batch_once_at_the_pace(tagged: Tagged) -> None:
     tagged.size = 10
     tagged.many(100)

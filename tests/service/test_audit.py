@@ -88,6 +88,7 @@ def test_a_change_that_cannot_be_logged_does_not_happen(platform: Running, platf
         assert platform.ask("POST", CREATE, as_=OWNER, body=body, headers=key).status == 500
         path = f"/api/v1/tenants/{STAGING}"
         assert platform.ask("PATCH", path, as_=OWNER, body=body).status == 500
+        assert platform.ask("POST", "/api/v1/sessions/current/end", as_=OWNER).status == 500
         assert state() <= before
         assert platform.get("/api/v1/tenants", as_=OWNER).status == 200
         # A refusal stays a refusal.

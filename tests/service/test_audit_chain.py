@@ -28,6 +28,7 @@ from tests.service.audited import (
     append_as_before,
     audited,
     fault_of,
+    fault_within,
     record,
     seal,
     verdict,
@@ -101,10 +102,9 @@ def fault_after(log: Database, *statements: Executable) -> tuple[int | None, str
     with log.write() as connection:
         for statement in statements:
             connection.execute(statement)
-        fault = verify(connection, KEY).fault
+        fault = fault_within(connection, log.kind)
         connection.rollback()
-    assert fault
-    return fault.id, fault.reason
+    return fault
 
 
 def test_tampering_with_the_log_is_detected(log: Database) -> None:

@@ -281,6 +281,14 @@ def test_an_idle_sealer_writes_nothing_and_asks_once_a_poll(database: Database) 
     assert 10 <= len(executed) <= 12
     assert {statement.split(" ")[0] for statement in executed} == {"SELECT"}
     assert not [statement for statement in executed if "lock" in statement.lower()]
+    one = sealing(database)
+    with running(one):
+        until(lambda: not one._wake.is_set())
+        assert chain.can_append(database, SECRET)
+        with pytest.raises(ZeroDivisionError), database.write() as connection:  # noqa: PT012 - it fails at its end
+            record(connection)
+            raise ZeroDivisionError
+        assert not one._wake.is_set(), "a rolled-back change and readiness do not wake it"
 
 
 def test_a_log_that_is_locked_or_broken_is_not_writable(database: Database, other: Database) -> None:

@@ -22,6 +22,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.iam.policy_documents import Draft
 from tests.people import WEB_SHOP
+from tests.service.access import allow, document
 from tests.service.counted import KEY, TENANT, Counted
 from tests.service.queries import execute, fetch_scalars
 
@@ -159,6 +160,18 @@ def test_a_read_takes_two_statements_and_no_write(warm: Counted) -> None:
         # On SQLite, requests of which the allowance is not restored yet.
         assert all("rate_limits" in statement for statement in warm.statements)
     assert warm.count("GET", f"{TENANT}/resources/instance", warm.session) <= 2
+
+
+def test_a_change_of_a_policy_takes_at_most_nine_statements(warm: Counted) -> None:
+    body = {"name": "p", "document": document(allow("compute:instances:list"))}
+    created = warm.ask("POST", f"{TENANT}/iam/policies", warm.session, body)
+    assert created.status_code == 201, created.text
+    path = f"{TENANT}/iam/policies/{created.json()['id']}"
+    most = 8 if warm.platform.database.kind == "postgresql" else 9
+    body = {"document": document(allow("compute:instances:read"))}
+    assert warm.count("PATCH", path, warm.session, body) <= most
+    # The stored document is read and checked before the transaction.
+    assert warm.count("PATCH", path, warm.session, {"name": "q"}) <= most + 1
 
 
 def test_a_draft_with_a_too_long_canonical_form_is_refused() -> None:

@@ -95,6 +95,18 @@ def test_a_value_is_read_as_written(database: Database) -> None:
         assert fetch_scalars(database, select(literal(value, Document))) == [value]
 
 
+def add_one(database: Database) -> None:
+    with database.write() as connection:
+        value = connection.scalar(select(platform_state.c.value).with_for_update())
+        connection.execute(set_counter(int(value or 0) + 1))
+
+
+def test_writers_that_read_first_never_lose_an_update(counter: Database) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(add_one, [counter] * 100))
+    assert count(counter) == 100
+
+
 def test_sqlite_is_set_up_for_a_server(sqlite: Database, tmp_path: Path) -> None:
     settings = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
     assert {name: fetch_scalars(sqlite, text(f"PRAGMA {name}"))[0] for name in settings} == settings

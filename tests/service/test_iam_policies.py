@@ -75,6 +75,7 @@ INVALID: list[tuple[Any, str, str]] = [
     (document(allow("compute:instnaces:read")), "$.rules[0].operations[0]", "matches no operation"),
     (document(allow("*", like=ADDRESS)), '$.rules[0].constraints.like["frn:sourceIp"]', "ipInRange"),
     ("text", "$", "must be an object"),
+    (document(*[READING] * 501), "$.rules[500]", "501 rules are too many: at most 500"),
 ]
 INVALID_BODIES = [
     *(b'{"name":"p","name":"q","document":{}}', b'{"name":"p","document":{},"document":{}}', b"", b"\xff\xfe{}"),
@@ -89,6 +90,8 @@ def test_an_invalid_document_or_body_around_it_is_refused_with_the_place(iam: Ia
         for answer in (
             iam.ask("POST", "/iam/policies", {"name": "p", "document": sent}),
             iam.ask("POST", "/iam/check", {"documentText": json.dumps(sent)}),
+            iam.ask("POST", "/iam/coverage", {"documentText": json.dumps(sent)}),
+            iam.ask("POST", "/iam/simulate", trial() | {"documentText": json.dumps(sent)}),
         ):
             assert code(answer) == (400, "INVALID_POLICY_DOCUMENT")
             problem = details(answer)["problems"][0]
@@ -245,6 +248,10 @@ def test_a_policy_adds_nothing_to_the_scopes_and_the_creator_of_a_key_and_a_deny
     assert code(refused) == (403, "PERMISSION_DENIED")
     assert iam.platform.get(TENANT, key="former-admin").status == 200
     assert iam.detach(everything, "api_key", KEYS["former-admin"]).status == 204
+    group = iam.group(f"group {uuid4()}")
+    assert iam.add(group, "api_key", key.id).status == iam.attach(everything, "group", group).status == 204
+    assert iam.detach(everything, "api_key", key.id).status == 204
+    assert code(key.use("PATCH", TENANT, body)) == (403, "INSUFFICIENT_SCOPE")
     strong = Key(iam.platform, "organizations:*")
     for policy in (everything, iam.policy("shut", deny("organizations:tenants:update"))):
         assert iam.attach(policy, "api_key", strong.id).status == 204

@@ -196,6 +196,31 @@ def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
         assert code(answer) == refusal
 
 
+def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
+    other: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}
+    of_office = allow("compute:instances:*", "compute:images:*", "network:*", **OFFICE)
+    policy = iam.policy("p", allow("dns:*", "storage:buckets:*"), of_office)
+    rules = [allow("compute:images:*"), allow("compute:instances:*", **other)]
+    rules.append(allow("storage:buckets:*", "iam:*", **OFFICE))
+    (found,) = cover(iam, *rules, compare={"policyId": policy})["targets"]
+    for change, parts, names in (
+        *(("gained", 2, {"compute:images"}), ("nowUnconditional", 2, {"compute:images"})),
+        *(("nowConditional", 2, {"storage:buckets"}), ("conditionsChanged", 2, {"compute:instances"})),
+        *(("lost", 1, {"dns", "storage"}), ("conditionalLost", 1, {"network"}), ("conditionalGained", 1, {"iam"})),
+    ):
+        assert {":".join(name.split(":")[:parts]) for name in found[change]} == names, change
+
+
+OPERATIONS = ("organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*")
+OPERATIONS += ("organizations:tenants:update", "organizations:organizations:list")
+TARGETS = ("*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*")
+TARGETS += ("frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*")
+CONSTRAINTS: tuple[dict[str, Any], ...] = ({}, {}, {"equals": {"frn:principalType": "api_key"}})
+CONSTRAINTS += ({"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}})
+CONSTRAINTS += ({"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}})
+CONSTRAINTS += ({"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}},)
+
+
 @pytest.mark.parametrize("rounds", [20, pytest.param(2_500, marks=pytest.mark.slow)])
 def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the requests of four routes, as trials and in fact: 10,000 in the long run."""

@@ -83,9 +83,12 @@ def send_repeatedly(connection: socket.socket, piece: bytes, times: int, pause_s
 
 
 @pytest.mark.slow
-def test_a_body_that_does_not_arrive_is_refused(connect: Connect, address: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/api/v1/auth/workload-token", f"/api/v1/tenants/{WEB_SHOP}", "/access/v1/evaluation", "/nowhere"]
+)
+def test_a_body_that_does_not_arrive_is_refused(connect: Connect, address: str, path: str) -> None:
     connection = connect(address)
-    connection.sendall(head(100) + b"{")
+    connection.sendall(head(100, path) + b"{")
     received = read_until_closed(connection)
     assert received.startswith(b"HTTP/1.1 408 "), received
     assert b"connection: close" in received.lower()

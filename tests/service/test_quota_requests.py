@@ -217,6 +217,7 @@ def test_the_same_request_again_is_answered_with_the_first(sandbox: Quotas) -> N
     assert len(sandbox.history()) == 2
     waiting = sandbox.ask_organization("vcpu", 2000, **ONCE)
     assert sandbox.ask_organization("vcpu", 2000, **ONCE).json() == waiting.json()
+    assert code(sandbox.ask("vcpu", 91, **ONCE)) == (409, "IDEMPOTENCY_KEY_REUSED")
     assert code(Quotas(sandbox.platform, tenant=STAGING).ask("vcpu", 90, **ONCE)) == (409, "IDEMPOTENCY_KEY_REUSED")
     # A request without effect uses up no idempotency key.
     unused = {"Idempotency_Key": "nothing-to-change"}

@@ -19,7 +19,7 @@ from tests.service import factories
 from tests.service.access import STOREFRONT
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.counted import Demo
-from tests.service.queries import execute
+from tests.service.queries import execute, fetch_scalars
 from tests.waiting import until
 
 STATEMENTS = {"sqlite": 2, "postgresql": 1}
@@ -217,6 +217,7 @@ def test_subjects_remain_cached_when_another_organization_changes(demo: Subjects
     assert demo.decides("user", PERSON)
     others = select(tables.tenants.c.id).where(tables.tenants.c.organization_id != AURORA)
     demo.change(update(tables.api_keys).where(tables.api_keys.c.tenant_id.in_(others)).values(rate_limit=7))
+    assert fetch_scalars(demo.platform.database, select(tables.api_keys.c.id).where(tables.api_keys.c.rate_limit == 7))
     demo.until_cached("user", PERSON)
 
 

@@ -39,9 +39,9 @@ class Provider:
         assert answer.status < 400, answer
         return answer.json() if answer.body else None
 
-    def has_lost(self, path: str) -> bool:
-        """Whether the provider takes a resource out of its state: a flat 404 only."""
-        answer = self.call("GET", path)
+    def has_lost(self, path: str, method: str = "GET") -> bool:
+        """Return whether the provider removes a resource from its state: a flat 404 only."""
+        answer = self.call(method, path)
         return answer.status == 404 and "code" in answer.json()
 
 
@@ -69,6 +69,7 @@ def cycle_of_key(provider: Provider, base: str) -> None:
     assert ("key" in created, "key" in read, read | changed) == (True, False, read)
     provider.done("DELETE", path)
     assert provider.has_lost(path)
+    assert provider.has_lost(path, "DELETE")
 
 
 def cycle_of_policy_and_attachment(provider: Provider, base: str, binding_id: str) -> None:
@@ -87,6 +88,7 @@ def cycle_of_policy_and_attachment(provider: Provider, base: str, binding_id: st
     (attachment,) = listed["attachments"]
     assert attachment | attachee | {"policyId": created["id"]} == attachment
     assert provider.done("DELETE", f"{path}/attachments?{urlencode(attachee)}") is None
+    assert provider.has_lost(f"{path}/attachments?{urlencode(attachee)}", "DELETE")
     provider.done("DELETE", path)
     assert provider.has_lost(path)
     assert provider.has_lost(f"{path}/attachments?limit=100")

@@ -81,7 +81,7 @@ async def test_a_signal_causes_only_the_reads_of_what_it_names(relay: Relay, ui:
     await settle(ui, relay)
     assert relay.requests[before:] == []
     policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
-    for cause, path, most in ((signal("policy"), policies, 2), (signal("tenant"), "/api/v1/tenants", 99)):
+    for cause, path, most in ((signal("policy"), policies, 2), (signal("tenant"), "/api/v1/tenants", 9)):
         before = len(relay.requests)
         relay.signals.put(cause)
         await ui.until(lambda path=path, before=before: path in relay.requests[before:], f"{path} read again")
@@ -93,6 +93,8 @@ async def test_a_signal_causes_only_the_reads_of_what_it_names(relay: Relay, ui:
     await ui.until(lambda: relay.opened[EVENTS] == 2, "the next stream")
     await settle(ui, relay)
     assert relay.requests[before:].count(policies) == 1
+    await ui.switch("Data Lake")
+    await ui.until(lambda: relay.open[EVENTS] == 0, "the end of the stream of the former tenant")
 
 
 # --- without a platform ----------------------------------------------------------------------------------------------

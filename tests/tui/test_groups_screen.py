@@ -54,6 +54,10 @@ async def test_groups_and_policies_are_renamed_and_a_group_is_deleted(demo: Home
     await ui.press("N", shows="Rename or describe policy")
     await ui.replace("from the desk", toast="Renamed policy from the office to from the desk")
     await ui.press("z", toast="Undone: policy from the desk is named from the office again", cursor="from the office")
+    await ui.press("N", shows="Rename or describe policy")
+    Desk(demo).done("policy", "update", "from the office", "--description", "For nobody")
+    await ui.replace("from home", shows=("was saved by Astrid Lindqvist", "from home", "Version 4"))
+    await ui.press("enter", cursor="from home")
 
 
 @pytest.mark.slow

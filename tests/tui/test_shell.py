@@ -56,6 +56,22 @@ async def test_a_view_from_the_history_keeps_its_way_back_and_no_other_tenant(ui
     await ui.press("minus", head="Web Shop")
 
 
+async def test_a_switch_drops_the_rows_of_the_former_tenant(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    before = {}
+    for name in ("policies", "quotas", "default-tags", "activity"):
+        await ui.app.frame.navigate(name, "")
+        await ui.until(lambda: bool(ui.screen.records()), f"the records of {name}")
+        before[name] = [json_of(row) for row in ui.screen.records()]
+    await ui.switch("Data Lake")
+    for name, rows in before.items():
+        await ui.app.frame.navigate(name, "")
+        records = [json_of(row) for row in ui.screen.records()]
+        assert records != rows, name
+        assert not {row["id"] for row in rows if "id" in row} & {row.get("id") for row in records}, name
+    await ui.switch("Web Shop")
+
+
 async def test_actions_of_other_screens_are_offered_and_run_there(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("ctrl+p", shows="Palette")
