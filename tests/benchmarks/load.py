@@ -49,7 +49,7 @@ def rate(address: tuple[str, int], requests: Iterator[bytes], seconds: float, co
 
 
 async def answer_of(reader: asyncio.StreamReader) -> tuple[str, bool]:
-    """Read an answer; return its status, and whether the connection ends with it, as each one to moto does."""
+    """Read a response; return its status, and whether it closes the connection, as those of moto do."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0]))
     return head[9:12].decode(), b"connection: close" in head

@@ -47,6 +47,7 @@ def problem(command: CommandLine) -> str:
 def test_every_command_of_a_document_is_understood(page: Page) -> None:
     problems = {f"{page}:{line.line}: {line.text}": reason for line in page.command_lines if (reason := problem(line))}
     assert problems == {}
+    assert page.command_lines or page.path.name not in ("README.md", "commands.md", "policies.md")
 
 
 def test_a_wrong_command_is_found() -> None:

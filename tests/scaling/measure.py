@@ -133,7 +133,7 @@ class Measurement:
 
 
 def cost_of(replica: float, database: float) -> Cost:
-    """Return a cost of seconds."""
+    """Return the cost of CPU seconds."""
     return Cost(round(replica * 1_000, 3), round(database * 1_000, 3))
 
 

@@ -94,7 +94,7 @@ def group_joined(platform: InThisProcess, key: Key) -> Executable:
 
 
 ENDED = update(sessions).where(sessions.c.user_id == user_id(ADMIN)).values(ended_at=sessions.c.started_at)
-# One for each kind of revision: `test_revisions.py` has the tables that increase them.
+# One change for each kind of revision: `test_revisions.py` has the tables that increase them.
 REVOCATIONS: dict[str, tuple[Revocation, tuple[int, str]]] = {
     "session ended": (of_session(ADMIN, ENDED), SIGNED_OUT),
     "role changed": (of_session(ADMIN, role(ADMIN, "viewer")), DENIED),

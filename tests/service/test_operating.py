@@ -118,7 +118,7 @@ def test_a_line_break_in_a_value_is_escaped() -> None:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, list[str]]:
-    """A logger, and what it writes to standard error."""
+    """A logger and its output on standard error."""
     writes: list[str] = []
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=writes.append, flush=lambda: None))
     logger = logging.Logger("service.test")

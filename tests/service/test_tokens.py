@@ -1,4 +1,4 @@
-"""Bearer tokens of the local issuer, and the sign-ins that tokens name."""
+"""Bearer tokens of the local issuer, and the sign-in times of tokens."""
 
 import base64
 import hmac
