@@ -160,6 +160,7 @@ NO_IDS = ("", "  ", None, 7, True, ["apply"], {"id": "apply"})
         *((answer(202, {**STARTED, "operationId": wrong}), "no usable 'operationId'") for wrong in NO_IDS),
         (refused(409, "APPLY_IN_PROGRESS", "in progress"), "in progress"),
         (refused(409, "RESOURCE_IN_USE", "busy", operationId="x"), "busy"),
+        (refused(400, "TENANT_NOT_PROVISIONED", "still being set up"), "still being set up"),
         (refused(503, "SERVICE_UNAVAILABLE", "down"), "down"),
     ],
 )

@@ -83,6 +83,7 @@ async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> Non
         ("6０", "x", ("× expected a whole number", NOT_SENT)),
         ("60", "x", ("= already 60", NOT_SENT)),
         ("50", "x", ("× denied: 51 is in use, 2 in creation", NOT_SENT)),
+        ("61", " ", "the reason is empty"),
         ("61", "x" * 501, "501 of 500 characters"),
     ):
         await fill(ui, limit, reason)
