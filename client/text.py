@@ -81,6 +81,8 @@ def _cut_before(word: str, cells: int) -> int:
 
 def _fitting(word: str, cells: int) -> int:
     """Return the number of the first characters that fit in `cells`."""
+    if word.isascii():
+        return max(cells, 0)
     used = count = 0
     for cluster in _clusters(word):
         used += width(cluster)
