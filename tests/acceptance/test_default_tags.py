@@ -55,6 +55,7 @@ def test_a_member_may_not_change_default_tags(demo: Home) -> None:
     assert "Ask an owner or admin" in refused
 
 
+@pytest.mark.slow
 def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags: Tags) -> None:
     tags.set("plain=1")
     assert "WOULD CHANGE" in tags.run("default-tags", "apply", "--preview").out

@@ -153,6 +153,7 @@ def test_the_place_of_an_error_costs_no_more_than_a_pass(element: str) -> None:
     assert taken < 2 * whole + 200  # 407 before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element", ["[[[[1]]]]", "[[[[[[1]]]]]]", '{"a":1,"b":{"c":[]}}', '["\\n"]'])
 def test_the_path_is_left_out_behind_too_many_values(element: str) -> None:
     """The path of the error cost ten times the good text; the line and the column are known without it."""

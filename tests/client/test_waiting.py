@@ -200,6 +200,7 @@ def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
         hurry.join()
 
 
+@pytest.mark.slow
 def test_of_two_interruptions_at_once_the_first_ends_the_wait() -> None:
     former = signal.getsignal(signal.SIGINT)
     with Service(served(answer(200, RUNNING))) as service:

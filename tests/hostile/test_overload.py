@@ -73,6 +73,7 @@ def test_health_and_others_are_answered_beside_900_connections(served: Running) 
     assert "overloaded: " in served.log
 
 
+@pytest.mark.slow
 def test_waiting_requests_leave_the_queue_with_their_client_or_when_the_platform_stops(own: Running) -> None:
     number, headers = 10, {"Authorization": f"Bearer {own.token(OWNER)}", **JSON}
     running = RUNNING_PER_CREDENTIAL[Work.WRITE]

@@ -215,6 +215,7 @@ def roll_back_to_savepoint(name: str) -> Body:
     return body
 
 
+@pytest.mark.slow
 def test_a_change_that_fails_or_rolls_back_undoes_only_itself(group: Group) -> None:
     chance, expected, left = random.Random(5), set[str](), list[Connection]()
     for number in range(30):

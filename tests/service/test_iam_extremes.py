@@ -106,6 +106,7 @@ def test_policies_of_a_group_of_40_000_identities(demo: Running, demo_database: 
     execute(demo_database, identities.delete().where(identities.c.namespace == "very-many"))
 
 
+@pytest.mark.slow
 def test_who_answers_for_thousands_of_identities(own: Running, own_database: Database) -> None:
     iam, many = Iam(own), 5_000
     policy, first, second = iam.policy("p", allow("compute:*")), iam.group("first"), iam.group("second")

@@ -182,6 +182,7 @@ def refusals(limited: Running) -> list[float]:
     return [float(re.findall(pattern, metrics, re.M)[0]) for pattern in patterns]
 
 
+@pytest.mark.slow
 def test_bodies_of_strangers_leave_memory_for_known_clients_and_are_counted(connect: Connect, limited: Running) -> None:
     known, large, before = next(_addresses), b" " * 700_000, refusals(limited)
     asks_me = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: {limited.key('terraform')}\r\n\r\n".encode()

@@ -43,6 +43,7 @@ def test_the_slug_of_a_name() -> None:
         assert slug(name) == expected
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1, max_size=200))
 def test_every_name_has_a_plain_slug_that_is_its_own_slug(name: str) -> None:
     made = slug(name)

@@ -54,6 +54,7 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
     await ui.command("tenant use 'data lake'", head="Data Lake", shows="1 of 1")
 
 
+@pytest.mark.slow
 async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
     await ui.expect("Data Lake", "Local platform")
     # The hint of the first run is remembered at once: a kill may follow.

@@ -79,6 +79,7 @@ async def test_removing_members_shows_what_they_lose(demo: Home, ui: Ui) -> None
     await ui.press("z", shows="3 members")
 
 
+@pytest.mark.slow
 async def test_the_access_of_a_member_names_group_policy_and_rule(ui: Ui) -> None:
     await ui.press("3", shows="deployers")
     await ui.press("x", shows=("Actions", "Detach a policy from the group", "frost iam group member list 142c8364"))
