@@ -58,7 +58,8 @@ class Editing:
         return self
 
     async def ask(self, **values: str) -> "Editing":
-        """Set values in the request."""
+        """Set values in the request, as an edit by the user, which no initial request replaces."""
+        self.editor.form.is_edited = True
         self.editor.form.set_values(values)
         await self.ui.pilot.pause()
         return self
