@@ -102,6 +102,9 @@ def test_a_policy_narrows_a_key_to_its_resources_and_a_deny_wins(platform: Runni
     iam.attach(iam.policy("shut", deny("compute:instances:read")), "api_key", key.id)
     refused = key.use("GET", kind("instance", INSTANCE))
     assert details(refused) == {"reason": "explicit_deny"}
+    finer = Key(platform, "compute:instances:read", "compute:start")  # scopes that no service enforces
+    assert iam.attach(iam.policy("all", allow("*")), "api_key", finer.id).status == 204
+    assert code(finer.use("GET", kind("instance", INSTANCE))) == (403, "INSUFFICIENT_SCOPE")
 
 
 def test_absent_kinds_and_states_are_refused_and_empty_kinds_are_listed(platform: Running) -> None:
