@@ -224,6 +224,7 @@ def test_the_profile_is_the_person_and_the_credential(owner: Account) -> None:
     assert all(text in shown for text in (OWNER, "API key", WEB_SHOP, "compute:read, dns:*"))
 
 
+@pytest.mark.slow
 def test_an_account_is_deleted_by_typing_its_address_and_restored_for_30_days(member: Account) -> None:
     home, token, until = member.home, member.home.token(), days(30).strftime("%Y-%m-%d")
     for typed, code in (("y", 1), (MEMBER.upper(), 1), ("", 1), (MEMBER, 0)):

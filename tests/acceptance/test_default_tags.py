@@ -77,6 +77,7 @@ def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags:
     assert len(tags.runs()) == before + 2
 
 
+@pytest.mark.slow
 def test_an_undo_is_previewed_done_once_and_listed(tags: Tags) -> None:
     staging = Tags(tags.home, STAGING)
     staging.set("undone=1")

@@ -130,6 +130,7 @@ def effects(desk: Desk, *words: str) -> str:
     return result.out
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_an_attachment_or_deletion_changes_nothing_and_has_the_words_of_the_question(
     own_desk: Desk,
 ) -> None:

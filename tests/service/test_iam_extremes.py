@@ -55,6 +55,7 @@ UNREADABLE = ['{"rules":["allow"]}', '{"rules":5}', '{"rules":[],"more":NaN}', "
 UNREADABLE.append(document_text(allow("*")).replace('"allow"', '"permit"'))
 
 
+@pytest.mark.slow
 def test_a_policy_without_a_readable_document_is_listed_edited_and_deleted_but_not_attached(
     iam: Iam, demo_database: Database
 ) -> None:

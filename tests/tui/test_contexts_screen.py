@@ -70,6 +70,7 @@ async def test_another_context_shows_its_credentials_and_a_failed_sign_out_leave
         await ui.expect_head("connected")
 
 
+@pytest.mark.slow
 async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_session(demo_slow: Home, ui: Ui) -> None:
     for closes in (True, False):  # the dialog was closed, or is open
         await ui.expect_head("owner@aurora.example · session")

@@ -73,6 +73,7 @@ async def test_one_letter_sends_one_request_and_joins_the_text_once(
         assert len(joins) == 1
 
 
+@pytest.mark.slow
 async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(shared: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ)))
     assert (await asyncio.to_thread(shared.frost, "platform", "stop")).code == 0

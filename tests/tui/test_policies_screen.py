@@ -88,6 +88,7 @@ async def test_an_open_editor_names_a_newer_version(demo: Home, ui: Ui) -> None:
     await ui.expect("version 1  (newest is 2)")
 
 
+@pytest.mark.slow
 async def test_a_policy_from_elsewhere_appears_and_effects_name_conditions_and_inert_principals(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ async def test_a_renamed_tenant_moves_to_its_place_and_is_undone(demo: Home, mon
     assert demo.json("tenant", "list")["items"][0]["displayName"] == "Data Lake"
 
 
+@pytest.mark.slow
 async def test_an_empty_name_and_a_member_are_refused(ui: Ui) -> None:
     await ui.expect("Data Lake", "110% Bucket stor", "Bucket storage 27500")
     await ui.press("n", shows="for example: Web Shop")
