@@ -211,16 +211,6 @@ def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
         assert {":".join(name.split(":")[:parts]) for name in found[change]} == names, change
 
 
-OPERATIONS = ("organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*")
-OPERATIONS += ("organizations:tenants:update", "organizations:organizations:list")
-TARGETS = ("*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*")
-TARGETS += ("frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*")
-CONSTRAINTS: tuple[dict[str, Any], ...] = ({}, {}, {"equals": {"frn:principalType": "api_key"}})
-CONSTRAINTS += ({"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}})
-CONSTRAINTS += ({"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}})
-CONSTRAINTS += ({"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}},)
-
-
 @pytest.mark.parametrize("rounds", [20, pytest.param(2_500, marks=pytest.mark.slow)])
 def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the requests of four routes, as trials and in fact: 10,000 in the long run."""

@@ -75,7 +75,7 @@ def delete(run: Invocation, yes: bool) -> None:
     """
     me = run.me
     _needs_person(run, me)
-    email = str(me.get("email") or "")
+    email = str(me["email"])
     if not yes:
         from client.commands import output
 
