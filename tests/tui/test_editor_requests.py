@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,26 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
 
     asyncio.run(write_and_drop())
     assert not path.exists()
+
+
+def test_a_superseded_write_ends_when_the_later_one_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, keep = tmp_path / "draft.json", drafts.keep
+
+    def slow(target: Path, draft: Kept) -> bool:
+        time.sleep(0.2)
+        return keep(target, draft)
+
+    async def write_twice() -> None:
+        files = DraftFiles()
+        with files._lock:  # both writes wait for it
+            first, second = (asyncio.create_task(files.keep(path, Kept(text))) for text in ("first", "second"))
+            await asyncio.sleep(0)
+        await first
+        assert drafts.load(path) == Kept("second")
+        await second
+
+    monkeypatch.setattr(drafts, "keep", slow)
+    asyncio.run(write_twice())
 
 
 async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(edit: Edit) -> None:

@@ -11,7 +11,6 @@ import json
 import os
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -102,23 +101,26 @@ def drop(path: Path) -> None:
 
 
 class DraftFiles:
-    """Writes and deletes drafts outside the event loop, for each file in the order of the calls.
+    """Writes and deletes drafts outside the event loop.
 
-    A call that a later one for the same file supersedes does nothing: a late write does not restore a deleted draft.
+    Each file has one latest change; a later one supersedes it, so a late write does not restore a deleted draft. When
+    a call returns, its change or a later one is on disk.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: Counter[Path] = Counter()
+        self._latest: dict[Path, Callable[[], object]] = {}
         self._threads: list[threading.Thread] = []
 
     async def keep(self, path: Path, draft: Kept) -> None:
         """Write a draft. If the caller is cancelled, the write continues."""
-        await asyncio.to_thread(self._run, path, self._next(path), partial(keep, path, draft))
+        self._latest[path] = partial(keep, path, draft)
+        await asyncio.to_thread(self._run, path)
 
     async def drop(self, path: Path) -> None:
         """Delete a draft."""
-        await asyncio.to_thread(self._run, path, self._next(path), partial(drop, path))
+        self._latest[path] = partial(drop, path)
+        await asyncio.to_thread(self._run, path)
 
     def begin_keep(self, path: Path, draft: Kept) -> None:
         """Write a draft in a thread, which the end of the program awaits."""
@@ -136,17 +138,14 @@ class DraftFiles:
 
     def _begin(self, path: Path, work: Callable[[], object]) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        thread = threading.Thread(target=self._run, args=(path, self._next(path), work), name="draft")
+        self._latest[path] = work
+        thread = threading.Thread(target=self._run, args=(path,), name="draft")
         self._threads.append(thread)
         thread.start()
 
-    def _next(self, path: Path) -> int:
-        self._calls[path] += 1
-        return self._calls[path]
-
-    def _run(self, path: Path, call: int, work: Callable[[], object]) -> None:
+    def _run(self, path: Path) -> None:
         with self._lock:
-            if call == self._calls[path]:
+            if (work := self._latest.pop(path, None)) is not None:
                 work()
 
 
