@@ -40,6 +40,9 @@ def fresh_start(home: Home) -> None:
     (home.path / ".cli" / "state.json").unlink(missing_ok=True)
 
 
+CLEAR = b"\x1b[2J"
+
+
 def detached(home: Home, *words: str, shows: str = "Data Lake", **env: str) -> Program:
     """A command on its own terminal that ignores SIGHUP, once it shows a text."""
     command = ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "tui", *words]
@@ -167,6 +170,35 @@ def test_a_terminal_that_reads_nothing_does_not_hold_up_the_end(home: Home) -> N
     os.close(program.fd)
 
 
+def wait_for_stop(terminal: Program, pid: int) -> None:
+    end = time.monotonic() + SECONDS
+    while state(pid)[0] != "T":
+        assert time.monotonic() < end
+        terminal.pump(0.02)
+
+
+def test_the_screens_stop_while_they_paint_and_paint_again_when_they_continue(home: Home) -> None:
+    program = on_terminal(home)
+    program.wait_for("Data Lake")
+    for number in range(60):
+        program.write((key_bytes("?") + key_bytes("escape")) * (1 + number % 5))
+        program.pump(0.02 * (number % 7))
+        os.kill(program.pid, signal.SIGTSTP if number % 10 else signal.SIGSTOP)
+        wait_for_stop(program, program.pid)
+        os.kill(program.pid, signal.SIGCONT)
+    program.until_quiet(1, SECONDS)
+    program.press("escape")  # a stop discards keys
+    program.wait_for("Data Lake")
+    os.kill(program.pid, signal.SIGTSTP)
+    wait_for_stop(program, program.pid)
+    program.replay()
+    program.emulator.feed(CLEAR)
+    assert "Data Lake" not in program.text
+    os.kill(program.pid, signal.SIGCONT)
+    program.wait_for("Data Lake")
+    program.close()
+
+
 def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
     """The shell is killed with its terminal: the kernel continues the stopped job."""
     env = home.environment({"COLORTERM": "truecolor"})
@@ -175,10 +207,7 @@ def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
     shell.wait_for("Data Lake")
     pid = int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()[0])
     os.kill(pid, signal.SIGTSTP)
-    end = time.monotonic() + 60
-    while state(pid)[0] != "T":
-        assert time.monotonic() < end
-        shell.pump(0.05)
+    wait_for_stop(shell, pid)
     os.kill(shell.pid, signal.SIGKILL)
     os.close(shell.fd)
     expect_end(pid)

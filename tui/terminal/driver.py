@@ -1,5 +1,6 @@
-"""The terminal driver: Esc without delay, whole characters, non-blocking output, exit when the terminal hangs up."""
+"""The terminal driver: Esc without delay, whole characters, non-blocking output, job control, exit at a hang-up."""
 
+import asyncio
 import contextlib
 import os
 import select
@@ -135,6 +136,7 @@ class FrostDriver(LinuxDriver):
         self._program = cast(Program, app)
         self._output = Output(sys.__stderr__)  # type: ignore[arg-type]  # without standard error, no screens are opened
         self._file = cast(TextIOWrapper, self._output)
+        self._event_loop = asyncio.get_running_loop()
 
     def discard_output(self) -> None:
         """Discard further output. Callable from any thread."""
@@ -144,6 +146,24 @@ class FrostDriver(LinuxDriver):
         # After a resume on a lost terminal, the writer thread does not run, and its queue would fill up.
         if not self._output.gone and self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(data)
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop the process in the event loop. In the signal handler, writes block if they interrupt another write."""
+        if self._auto_restart:
+            self._event_loop.call_soon_threadsafe(super()._sigtstp_application)
+        else:
+            super()._sigtstp_application()  # an editor has the terminal, and the event loop waits for it
+
+    def _sigcont_application(self, *_: object) -> None:
+        if self._auto_restart:
+            self._event_loop.call_soon_threadsafe(self._continue)
+
+    def _continue(self) -> None:
+        """Take the terminal again, after a stop by SIGTSTP or SIGSTOP."""
+        if not self._must_signal_resume:
+            self.suspend_application_mode()
+        self.resume_application_mode()
+        self._app.refresh(layout=True)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """Return columns and lines of the terminal. Textual prefers COLUMNS and LINES, which do not follow a resize."""
