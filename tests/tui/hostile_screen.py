@@ -6,13 +6,12 @@ At its end it writes the classes that were on the screen into the file named las
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.filter import LineFilter
 from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
@@ -66,7 +65,7 @@ from tui.state.preferences import RememberedTenant
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher
-from tui.terminal.textual_patches import KeyQueueApp, VisibleControls
+from tui.terminal.textual_patches import KeyQueueApp
 from tui.widgets.detail import Detail
 from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form
@@ -177,9 +176,6 @@ class Parts(Screen[None]):
 
 
 class Hostile(KeyQueueApp):
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), VisibleControls()]
-
     def compose(self) -> ComposeResult:
         if BARE:
             for text in STRINGS:

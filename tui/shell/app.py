@@ -5,7 +5,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.binding import Binding
 from textual.driver import Driver
-from textual.filter import LineFilter
 from textual.notifications import Notification
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -34,7 +33,7 @@ from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
-from tui.terminal.textual_patches import KeyQueueApp, VisibleControls
+from tui.terminal.textual_patches import KeyQueueApp
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
@@ -89,15 +88,11 @@ class FrostApp(KeyQueueApp):
             limits=limits,
         )
         self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self.type_ahead.hold_for_dialog)
-        self._net = VisibleControls()
         self._notices = Notices()
         self._asking_to_sign_in = False
 
     def get_default_screen(self) -> Screen[Any]:
         return self.frame
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), self._net]
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         """Take a picture of the screen, without secrets."""

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.segment import Segment, Segments
@@ -216,7 +216,8 @@ def _renders(compositor: Compositor, crop: Region | None = None) -> Iterator[tup
 
 
 class PatchedApp(App[None]):
-    """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications.
+    """Paints visible controls, prints no secrets in a traceback, removes withdrawn toasts with their holders, and can
+    withdraw notifications.
 
     Dialogs need its `type_ahead`.
     """
@@ -224,6 +225,10 @@ class PatchedApp(App[None]):
     def __init__(self, driver_class: type[Driver] | None = None) -> None:
         super().__init__(driver_class=driver_class)
         self.type_ahead = TypeAhead(self)
+        self._visible_controls = VisibleControls()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), self._visible_controls]
 
     def get_theme(self, theme_name: str) -> Theme | None:
         """Return a registered theme. Textual copies its table of themes for each of the many calls of a frame."""
