@@ -3,12 +3,20 @@
 Cells are plain text, as in columns.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from client.tables.columns import Column, Kind, Record, fields, id_column, number_column, time_column
 
 # --- formats of values -----------------------------------------------------------------------------------------------
+
+
+def distinct_names(principals: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the names of principals, given as name and ID. A repeated name gets the start of the ID."""
+    pairs = list(principals)
+    counts = Counter(name for name, _ in pairs)
+    return [f"{name} ({identifier[:8]})" if counts[name] > 1 and name else name for name, identifier in pairs]
 
 
 def grants_text(grants: Sequence[Mapping[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from client.tables.iam import distinct_names
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -162,8 +163,10 @@ class Effect(NamedTuple):
 def effect_lines(principals: Iterable[Principal]) -> list[str]:
     """Return each affected key or identity, followed by a line for each of its effects."""
     lines = []
-    for principal in filter(is_affected, principals):
-        lines.append(f"  {principal.get('type')} {safe(principal.get('name') or principal.get('id'), 60)}")
+    affected = list(filter(is_affected, principals))
+    names = distinct_names((str(one.get("name") or one.get("id")), str(one.get("id"))) for one in affected)
+    for principal, name in zip(affected, names, strict=True):
+        lines.append(f"  {principal.get('type')} {safe(name, 60)}")
         lines += [f"    {text}" for text in _principal_lines(principal)]
     return lines
 

@@ -72,6 +72,15 @@ def test_a_stale_write_names_the_changes() -> None:
     assert list(stale_lines(refused("STALE_VERSION"))) == []
 
 
+def test_keys_of_one_name_have_the_start_of_their_id_in_an_effect() -> None:
+    changes = [
+        {"type": "api_key", "id": f"{number}f3a9c1d-0000", "name": "deploy", "lostCount": 1, "lost": ["a:b:c"]}
+        for number in (1, 2)
+    ]
+    assert list(effect_lines(changes))[::2] == ["  api_key deploy (1f3a9c1d)", "  api_key deploy (2f3a9c1d)"]
+    assert next(iter(effect_lines(changes[:1]))) == "  api_key deploy"
+
+
 def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     silent = {"type": "workload_identity", "name": "shop/x", "inert": True, "policiesBefore": 1, "policiesAfter": 0}
     key = {"type": "api_key", "id": "k", "policiesBefore": 2, "policiesAfter": 0, "gainedCount": 3, "gained": ["a:b:c"]}

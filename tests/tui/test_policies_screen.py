@@ -67,6 +67,21 @@ async def test_a_policy_is_attached_to_several_and_one_is_deleted(demo: Home, ui
 
 
 @pytest.mark.slow
+async def test_keys_of_one_name_have_the_start_of_their_id(demo: Home, ui: Ui) -> None:
+    for _ in range(2):
+        created = demo.json("account", "api-key", "create", "--name", "twin", "--scopes", "dns:read")["apiKey"]
+    twin = f"twin ({created['id'][:8]})"
+    await ui.policy("look at compute")
+    await ui.press("a", shows="Attach look at compute to")
+    await ui.type(created["id"][:8])
+    await ui.expect(twin)
+    await ui.press("tab", shows="1 marked")
+    await ui.press("enter", shows=("Attach policy?", twin))
+    await ui.agree(toast=f"Attached look at compute to {twin}")
+    assert Desk(demo).attached(LOOK) == {("api_key", created["id"])}
+
+
+@pytest.mark.slow
 async def test_a_version_is_compared_and_rolled_back_to(demo: Home, ui: Ui) -> None:
     await ui.policy("deployments")
     await ui.press("v", shows=("Versions of deployments", "3 versions", "► 3", "Jonas Berg"))

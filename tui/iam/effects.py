@@ -21,7 +21,7 @@ from client.tables.columns import Column, Kind, Record, fields, number_column
 from client.text import safe
 from client.texts.effects import CONDITIONAL, Effect, changes, conditional_count
 from tui.widgets.dialog import Confirm, Dialog, hint
-from tui.widgets.policy_text import kind_text
+from tui.widgets.policy_text import distinct, kind_text
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Propose
         await _add_states(requests, tenant_id, principals)
     except FrostError as error:
         return Effect(problem=error.message)
-    return Effect(sorted(principals.values(), key=_weight), refused=refused)
+    return Effect(distinct(sorted(principals.values(), key=_weight)), refused=refused)
 
 
 async def _add_states(requests: "Requests", tenant_id: str, principals: dict[tuple[str, str], PrincipalEffect]) -> None:

@@ -13,7 +13,7 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
-from tui.widgets.policy_text import kind_text, principal_text, record_names, type_text
+from tui.widgets.policy_text import kind_text, principal_names, record_names, type_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Groups(RemoteListScreen["Group"]):
             *sections,
             (
                 f"Members  {record.member_count:,}",
-                record_names(members.records, lambda member: principal_text(member.principal), members.known, "none"),
+                principal_names([member.principal for member in members.records], members.known, "none"),
             ),
             (
                 f"Policies  {record.policy_count:,}",
@@ -169,7 +169,8 @@ class Members(ChildListScreen["Member"]):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in MEMBER.columns}
         status = Column("status", "Status", cell=self._status)
-        return (by_key["memberName"], by_key["memberType"]._replace(cell=kind_text), status, by_key["addedAt"])
+        kind, identifier = by_key["memberType"]._replace(cell=kind_text), by_key["memberId"]._replace(wide=True)
+        return (by_key["memberName"], kind, status, by_key["addedAt"], identifier)
 
     def tones(self) -> Tones:
         return {

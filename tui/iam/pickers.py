@@ -7,7 +7,7 @@ from client.tables.columns import Column, Kind, fields
 from client.tables.iam import POLICY
 from tui.state.list_store import RecordList
 from tui.widgets.picker import Picker
-from tui.widgets.policy_text import author_text, kind_text
+from tui.widgets.policy_text import author_text, distinct, kind_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _without(
     """Return the principals that are not in the current list: groups first, then by name."""
     keys = {row.key for row in current.records}
     left = [principal for principal in principals if principal.key not in keys]
-    return sorted(left, key=lambda principal: (principal.type != "group", principal.name.casefold()))
+    return distinct(sorted(left, key=lambda principal: (principal.type != "group", principal.name.casefold())))
 
 
 def _as_attachee(group: "Group") -> "Principal":

@@ -21,7 +21,7 @@ from tui.widgets.policy_text import (
     author_text,
     document_text,
     kind_text,
-    principal_text,
+    principal_names,
     record_names,
     rules,
     type_text,
@@ -177,7 +177,7 @@ class Policies(RemoteListScreen["Policy"]):
 
 
 def _attachees(attached: "RecordList[Attachment]", nothing: str) -> list[tuple[str, str]]:
-    return record_names(attached.records, lambda one: principal_text(one.attachee), attached.known, nothing)
+    return principal_names([attachment.attachee for attachment in attached.records], attached.known, nothing)
 
 
 class Attachments(ChildListScreen["Attachment"]):
@@ -195,7 +195,8 @@ class Attachments(ChildListScreen["Attachment"]):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ATTACHMENT.columns}
-        return (by_key["attacheeName"], by_key["attacheeType"]._replace(cell=kind_text), by_key["attachedAt"])
+        kind, identifier = by_key["attacheeType"]._replace(cell=kind_text), by_key["attacheeId"]._replace(wide=True)
+        return (by_key["attacheeName"], kind, by_key["attachedAt"], identifier)
 
     def tones(self) -> Tones:
         return {"attacheeType": lambda record: "dim", "attachedAt": lambda record: "dim"}
@@ -209,7 +210,7 @@ class Attachments(ChildListScreen["Attachment"]):
         sections: list[Section] = [("", [("Type", kind), ("Attached", time_text(record.attached_at))])]
         if record.attachee_type == "group":
             members: RecordList[Member] = self.related("members", record.attachee_id)
-            listed = record_names(members.records, lambda one: principal_text(one.principal), members.known, "none")
+            listed = principal_names([member.principal for member in members.records], members.known, "none")
             sections.append(("Members", listed))
         listed = record_names(policies.records, lambda policy: policy.name, policies.known, "none")
         sections.append(("All attached policies", listed))

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.tables.columns import Record, kind_and_id
-from client.tables.iam import paths_text, rule_text
+from client.tables.iam import distinct_names, paths_text, rule_text
 from tui.widgets.detail import Section
 
 if TYPE_CHECKING:
     from client.models.iam import Grant, PrincipalRef
 
 T = TypeVar("T")
+P = TypeVar("P", bound="PrincipalRef")
 Fact = tuple[str, str]
 
 CALM = 8
@@ -33,6 +34,15 @@ def type_text(principal_type: str) -> str:
 def principal_text(principal: "PrincipalRef") -> str:
     """Return name and type of a principal; without a name, its id."""
     return f"{principal.name or principal.id}  ({type_text(principal.type)})"
+
+
+def distinct(principals: "Sequence[P]") -> "list[P]":
+    """Return principals with different names: after a rotation, two API keys have the same one."""
+    names = distinct_names((principal.name, principal.id) for principal in principals)
+    return [
+        principal if principal.name == name else principal.model_copy(update={"name": name})
+        for principal, name in zip(principals, names, strict=True)
+    ]
 
 
 def author_name(record: Record) -> str:
@@ -138,6 +148,11 @@ def path_text(records: Sequence[Mapping[str, Any]]) -> str:
         more = f"  +{len(policies) - 1}" if len(policies) > 1 else ""
         return " → ".join(part for part in parts if part) + more
     return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in records)
+
+
+def principal_names(principals: "Sequence[PrincipalRef]", known: bool, nothing: str) -> list[Fact]:
+    """Return names and types of principals, one a line."""
+    return record_names(distinct(principals), principal_text, known, nothing)
 
 
 def record_names(records: Sequence[T], name: Callable[[T], str], known: bool, nothing: str) -> list[Fact]:

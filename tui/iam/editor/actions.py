@@ -51,7 +51,7 @@ def _has_problems(_: ActionContext, draft: Draft) -> str:
 @about_record
 def _has_counterexamples(_: ActionContext, draft: Draft) -> str:
     if draft.problem_line:
-        return f"fix line {draft.problem_line}"
+        return f"line {draft.problem_line} has an error"
     if draft.counterexamples:
         return ""
     return "the draft is within your own permissions" if draft.is_checked else "waiting for the author check"
