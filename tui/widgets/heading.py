@@ -73,12 +73,18 @@ class Heading(Widget):
         title = Content.styled(self.screen_title, "bold")
         if self.filtering:
             title += Content.styled("  / ", "bold $text-accent")
-        room = max(0, cells - title.cell_length - 2 - (NARROWEST_FILTER if self.filtering else 0))
+        room = max(0, cells - title.cell_length - 2 - self._filter_cells(cells // 2))
         count = cut(self._count, room)
         if self._line is not None:
             self._line.styles.margin = (0, width(count) + 2, 0, title.cell_length)
         blanks = max(0, cells - title.cell_length - width(count))
         return title.pad_right(blanks) + Content.styled(count, "$text-muted")
+
+    def _filter_cells(self, limit: int) -> int:
+        """Return the cells to reserve for the filter with its cursor, at most `limit`."""
+        if self._line is None or not self._line.display:
+            return 0
+        return max(NARROWEST_FILTER, min(width(self._line.value) + 1, limit))
 
     @property
     def filtering(self) -> bool:
