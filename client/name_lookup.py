@@ -104,7 +104,7 @@ def match(kind: NamedKind, records: Iterable[Mapping[str, Any]], name: str) -> d
         raise FrostError(
             f"{safe(name, _NAME_CELLS)!r} {kind.relation} {len(matches)} {kind.plural}",
             code=AMBIGUOUS,
-            hint="use one of the ids",
+            hint="use one of the IDs",
             details={"count": len(matches), kind.member: _candidates(kind, matches[:_MAX_LISTED])},
         )
     return dict(matches[0]) if matches else None

@@ -42,7 +42,8 @@ def from_click(error: UsageError) -> FrostError:
             message = _lower_first(error.message).replace("got unexpected extra", "unexpected", 1)
     if ctx is not None:
         message = f"{message} ({ctx.command_path})"
-        hint = f"{hint} {see_help(ctx)}".strip()
+        reference = see_help(ctx)
+        hint = f"{hint} {f'S{reference[1:]}' if hint.endswith('?') else reference}".strip()
     return usage_error(message, hint)
 
 

@@ -129,7 +129,7 @@ def test_a_name_of_two_policies_is_refused_with_both_ids(desk: Desk) -> None:
     for words in (("get",), ("delete", "--force"), ("attach", *KEY, "terraform")):
         refused = desk.refused(1, "policy", words[0], "TWICE", *words[1:])
         first, *lines = refused.splitlines()
-        assert first == "frost: 'TWICE' is the name of 2 policies. Use one of the ids"
+        assert first == "frost: 'TWICE' is the name of 2 policies. Use one of the IDs"
         assert [line.split() for line in lines] == [[ids[0], "Twice"], [ids[1], "twice"]]
     error = desk.iam("policy", "get", "twice", "-o", "json").error()
     assert (error["code"], error["details"]["count"]) == ("AMBIGUOUS_NAME", 2)
@@ -177,7 +177,7 @@ def test_a_key_is_read_changed_and_ended_by_a_name_that_one_key_has(owner: Accou
     second = owner.done("api-key", "rotate", "twice", "--overlap", "0")["apiKey"]["id"]
     for word in ("get", "revoke", "delete"):
         message, *lines = owner.refused(1, "api-key", word, "TWICE").splitlines()
-        assert message == "frost: 'TWICE' is the name of 2 API keys. Use one of the ids"
+        assert message == "frost: 'TWICE' is the name of 2 API keys. Use one of the IDs"
         assert {tuple(line.split()) for line in lines} == {
             (first, "Twice", "revoked", "Web", "Shop"),
             (second, "Twice", "active", "Web", "Shop"),

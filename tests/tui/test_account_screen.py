@@ -70,7 +70,7 @@ async def test_profile_roles_and_sessions_are_shown(ui: Ui) -> None:
 async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui: Ui) -> None:
     await ui.press("7", shows="5 sessions")
     before = demo.token()
-    await ui.press("delete", shows=("End all sessions?", "5: this session and 4 other devices", "stay valid"))
+    await ui.press("delete", shows=("End all sessions?", "5: this session and 4 other sessions", "stay valid"))
     await ui.answer("enter", gone="End all sessions?")
     assert demo.request("GET", "/api/v1/me", token=before).status == 200
     await ui.press("delete", shows="End all sessions?")

@@ -87,7 +87,7 @@ async def test_an_invalid_text_keeps_the_last_verdict_marked_as_old(edit: Edit) 
     it.editor.pane.show_line(0)
     await it.press("f8", shows="! line 4")
     await it.press("f8", shows="! line 5", gone="! line 4")
-    await it.press("f9", toast="Remove excess permissions: fix line 4")
+    await it.press("f9", toast="Remove excess permissions: line 4 has an error")
 
 
 class SlowClient:

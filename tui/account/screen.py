@@ -284,7 +284,7 @@ class Sessions(RemoteListScreen["Session"]):
 
     async def do_end_all(self) -> None:
         sessions = self.record_list.records
-        others = counted(sum(not session.current for session in sessions), "other device", "other devices")
+        others = counted(sum(not session.current for session in sessions), "other session", "other sessions")
         facts = [
             ("Person", self.workspace.who),
             ("Sessions", f"{len(sessions):,}: this session and {others}" if sessions else "all"),

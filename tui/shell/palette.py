@@ -347,7 +347,7 @@ class Help(Dialog[None]):
 def _lines(line: Line, room: int) -> list[Content]:
     """Return keys, title and text in columns, or the text under the title if the room is too narrow."""
     head = Content.assemble((f"  {line.keys:<{HELP_KEYS}} ", "bold"), f"{line.title:<{HELP_TITLE}} ")
-    in_column = room - head.cell_length >= NARROWEST
+    in_column = len(line.title) <= HELP_TITLE and room - head.cell_length >= NARROWEST
     left = head.cell_length if in_column else HELP_KEYS + 3
     rows = [Content.styled(part, "$text-muted") for part in textwrap.wrap(line.text, max(1, room - left))]
     if in_column:

@@ -219,10 +219,10 @@ def find_quota(report: Sequence[Mapping[str, Any]], resource_type: str) -> Mappi
             return one
     known = list(dict.fromkeys((*(str(one["resourceType"]) for one in report), *(name for name, *_ in calls.IMAGES))))
     near = _nearest(resource_type, known)
-    hint = f"did you mean {near}? " if near else ""
+    hint = f"did you mean {near}? The types are" if near else "the types are"
     error = usage(
         f"unknown resource type {safe(resource_type, 60)!r}",
-        f"{hint}the types are: {safe(', '.join(known), 2000)}",
+        f"{hint}: {safe(', '.join(known), 2000)}",
         code="UNKNOWN_RESOURCE_TYPE",
     )
     error.details = {"known": known}
