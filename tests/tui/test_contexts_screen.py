@@ -98,6 +98,8 @@ async def test_a_sign_in_names_a_platform_that_does_not_respond(demo_slow: Home,
     await ui.press("enter", cursor="silent")
     await ui.press("i", shows=("Sign in to silent", f"Contacting {address}", "Esc cancel"))
     await ui.press("escape", gone="Contacting", cursor="silent")
+    await ui.press("u", head="! not signed in")
+    await ui.press("2", shows="not signed in to context silent", gone="No tenant selected")
     silent.close()
     for connection in open_connections:
         connection.close()

@@ -57,7 +57,11 @@ class RemoteListScreen(ListScreen[T]):
         """Return why the list cannot be read; empty if it can."""
         if self.REQUIRES_USER and self.workspace.keyed:
             return sentence(self.UNAVAILABLE_TEXT)
-        return "" if self.tenant_id or not self.OF_TENANT else "No tenant selected. Choose one in Tenants."
+        if self.tenant_id or not self.OF_TENANT:
+            return ""
+        if self.workspace.tenants_state in ("failed", "refused"):
+            return self.workspace.tenants_error
+        return "No tenant selected. Choose one in Tenants."
 
     def records(self) -> Sequence[T]:
         return () if self.unavailable_reason() else self.record_list.records
