@@ -115,8 +115,8 @@ def test_a_named_test_exists(file: str, name: str) -> None:
     assert re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
 
 
-def test_each_promise_names_a_test() -> None:
-    tables = Page(ROOT / "docs" / "security.md").text.split("| promise | test |\n")[1:]
+def test_each_guarantee_names_a_test() -> None:
+    tables = Page(ROOT / "docs" / "security.md").text.split("| guarantee | test |\n")[1:]
     rows = [line for table in tables for line in table.partition("\n\n")[0].splitlines()[1:]]
     assert [row for row in rows if not TEST.search(row)] == []
     assert len(rows) >= 50

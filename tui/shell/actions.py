@@ -117,14 +117,14 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "app.earlier",
-        "Previous view",
+        "Previous screen",
         handler="tui.shell.navigator:Navigator.do_earlier",
         keys=("[",),
         guard=lambda s: "" if s.earlier else "this is the first view",
     ),
     Action(
         "app.later",
-        "Next view",
+        "Next screen",
         handler="tui.shell.navigator:Navigator.do_later",
         keys=("]",),
         guard=lambda s: "" if s.later else "this is the latest view",

@@ -42,12 +42,12 @@ class History:
 
     @property
     def earlier(self) -> View | None:
-        """The previous view."""
+        """The previous screen."""
         return self._views[self._here - 1] if self._here > 0 else None
 
     @property
     def later(self) -> View | None:
-        """The next view."""
+        """The next screen."""
         return self._views[self._here + 1] if self._here + 1 < len(self._views) else None
 
     def stand(self, view: View) -> None:
