@@ -177,6 +177,8 @@ class Workspace(ContextState):
             return True
         if self._client_connection is not None:
             await asyncio.to_thread(self._client_connection.invalidate_credential)
+            if visit is not self._visit:
+                return True
         self.connection = fresh
         self._changed(Topic.CONTEXTS)
         if self.link.state == "lost":
