@@ -1,6 +1,7 @@
 """Form for a quota request. It shows the expected outcome while the limit is typed."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from textual import on
@@ -10,6 +11,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
+from textual.worker import Worker
 
 from client import quota_rules
 from client.errors import Exit, FrostError
@@ -199,7 +201,8 @@ class QuotaForm(Dialog[Result | None]):
         if draft is not None:
             self._sending = True
             self._show_problem("")
-            self.app.run_worker(self._deliver(draft), group="request quota", exit_on_error=False)
+            work = partial(self._deliver, draft)
+            _: Worker[None] = self.app.run_worker(work, group="request quota", exit_on_error=False)
 
     async def _deliver(self, draft: RequestDraft) -> None:
         try:

@@ -1,10 +1,9 @@
 """The main screen: header, navigation, prompt, footer, and the actions that work everywhere."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -265,9 +264,11 @@ class MainScreen(Navigator):
         ended = asyncio.Event()
         if action.opens_dialog:
             self._hold_keys(ended)
-        result = action.run(target, argument)
-        if inspect.isawaitable(result):
-            _: Worker[None] = self.app.run_worker(_run(result, ended), group=action_id, exit_on_error=False)
+        handler = partial(action.run, target, argument)
+        if action.is_async:
+            _: Worker[None] = self.app.run_worker(partial(_run, handler, ended), group=action_id, exit_on_error=False)
+        else:
+            handler()
 
     def action_perform(self, action_id: str) -> None:
         self.perform(action_id)
@@ -410,8 +411,8 @@ def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
     return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
-async def _run(work: Awaitable[Any], ended: asyncio.Event) -> None:
+async def _run(handler: Callable[[], Awaitable[None]], ended: asyncio.Event) -> None:
     try:
-        await work
+        await handler()
     finally:
         ended.set()

@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
@@ -203,7 +203,8 @@ class Workspace(ContextState):
 
         try:
             client = await self.client()
-            both = asyncio.gather(client.ask(account.me()), _unless_refused(client.ask(tenants.list_all(usage=True))))
+            listed = _unless_refused(partial(client.ask, tenants.list_all(usage=True)))
+            both = asyncio.gather(client.ask(account.me()), listed)
             me, page = await self._observe(client, both)
         except FrostError as error:
             self._tenants_failed(error)
@@ -376,10 +377,10 @@ class Workspace(ContextState):
         await super().close()
 
 
-async def _unless_refused(response: Awaitable[T]) -> T | FrostError:
+async def _unless_refused(ask: Callable[[], Awaitable[T]]) -> T | FrostError:
     """Return a response, or the error if the principal may not have it. Other errors are raised."""
     try:
-        return await response
+        return await ask()
     except FrostError as error:
         if error.exit_code is not Exit.NOT_ALLOWED:
             raise

@@ -7,6 +7,7 @@ Only irreversible actions are confirmed, by y/n or buttons or, if strict, by the
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events, on
@@ -181,7 +182,7 @@ class Sending(Dialog[Result | None], Generic[Draft, Result]):
         if self._worker is None:
             self._warned = False
             self.show_note("")
-            self._worker = self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
+            self._worker = self.app.run_worker(partial(self._deliver, draft), group="send key", exit_on_error=False)
             self.set_timer(SOON, self._say_waiting)
 
     async def _deliver(self, draft: Draft) -> None:

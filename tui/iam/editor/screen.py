@@ -3,9 +3,9 @@
 It sends requests only through `Workspace.ask`, and belongs to the tenant in use when it was opened.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -332,13 +332,15 @@ class PolicyEditor(EditorLayout):
             return
         if action.opens_dialog:
             self.app.clear_notifications()  # a dialog shows them a second time
-        result = action.run(self)
-        if inspect.isawaitable(result):
-            self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
+        if action.is_async:
+            work = partial(self._finish, action.title, partial(action.run, self))
+            _: Worker[None] = self.run_worker(work, group=action_id, exit_on_error=False)
+        else:
+            action.run(self)
 
-    async def _finish(self, title: str, work: Awaitable[None]) -> None:
+    async def _finish(self, title: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except FrostError as error:
             self.toast(f"{title}: {error.message}", "error")
 
