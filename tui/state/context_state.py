@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequenc
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from client import times
 from client.errors import SESSION_ENDED, Exit, FrostError
@@ -260,16 +260,6 @@ class ContextRequests:
 MAY_CREATE = ("owner", "admin")
 
 
-class Caller(NamedTuple):
-    """An authenticated principal at an endpoint; `name` is for display."""
-
-    context: str
-    endpoint: str
-    id: str
-    credential: str
-    name: str
-
-
 class ContextState(ContextRequests):
     """The loaded or remembered data of one context at a time.
 
@@ -293,7 +283,7 @@ class ContextState(ContextRequests):
         super().__init__(on_reply, limits)
         self.state, self.environ = state, environ
         self._tenant_flag, self._read_only_flag = tenant_flag, read_only
-        self._caller: Caller | None = None
+        self._caller: contexts.Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
 
@@ -330,7 +320,7 @@ class ContextState(ContextRequests):
         """Set the principal. Return the name of the previous principal on this endpoint if it differs."""
         self.me = me
         former = self._caller
-        caller = self._caller = Caller(
+        caller = self._caller = contexts.Caller(
             self.context, self.endpoint, me.id, self.credential.kind if self.credential is not None else "", self.who
         )
         if former is None or (former.context, former.endpoint) != (caller.context, caller.endpoint):

@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from client.errors import usage
 from client.tables.columns import Record
@@ -55,6 +55,16 @@ class ContextSummary:
             "ended": self.session_ended,
             "inUse": self.in_use,
         }
+
+
+class Caller(NamedTuple):
+    """An authenticated principal at an endpoint; `name` is for display."""
+
+    context: str
+    endpoint: str
+    id: str
+    credential: str
+    name: str
 
 
 def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":
