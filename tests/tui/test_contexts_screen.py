@@ -1,10 +1,13 @@
 """The contexts screen on a real config file: create, edit and delete."""
 
 import asyncio
+from contextlib import closing
 
 import pytest
 
 from tests.homes import Home
+from tests.tui.editing import hung
+from tests.tui.relay import Relay
 from tests.tui.screens import SMALL, Ui, opened, sign_in_questions
 from tui.state.contexts import endpoint_problem
 
@@ -68,6 +71,52 @@ async def test_another_context_shows_its_credentials_and_a_failed_sign_out_leave
         await ui.answer("y", to="Sign out?", toast="keyring")
         assert sign_in_questions(ui) == 0
         await ui.expect_head("connected")
+
+
+def add_other_context(home: Home) -> None:
+    """Add a read-only context with the credentials of the current one."""
+    home.start()
+    text = home.config.read_text()
+    local = text[text.index("  local:") : text.index("file_id:")]
+    home.write_config(text.replace(local, local + local.replace("local:", "other:") + "    read_only: true\n"))
+
+
+@pytest.mark.slow
+async def test_an_action_is_not_continued_in_the_next_context(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    with closing(Relay(demo)) as relay:
+        async with opened(demo, monkeypatch) as ui:
+            await ui.press("6", shows="16 API keys")
+            await ui.press("space", on="quota-bot")
+            await ui.press("space", on="tenant-writer")
+            await ui.press("delete", shows="Delete 2 API keys?")
+            keys = [key.id for key in ui.screen.table.selected_records]
+
+            def sent() -> list[str]:
+                return [path for path in relay.requests if path.rpartition("/")[2] in keys]
+
+            with hung(demo):
+                await ui.answer("y", to="Delete 2 API keys?")
+                await ui.until(lambda: len(sent()) == 1, "the first request")
+                await ui.press("5")
+                await ui.press("u", on="other", head="other")
+                await ui.expect_toast("0 of 2 done, then: the context changed: Delete API key was not continued")
+            await ui.press("6", shows="15 API keys")  # lists are read
+            assert len(sent()) == 1, "a read-only context"
+
+
+@pytest.mark.slow
+async def test_a_form_is_not_sent_in_the_next_context(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("6", shows="16 API keys")
+        await ui.press("n", shows=("New API key in Web Shop", "compute:read"))
+        await ui.type("lost")
+        await ui.press(*["tab"] * 5, "j", "space", shows="1 selected")
+        await ui.app.workspace.move_to("other")
+        await ui.press("ctrl+s", shows="the context changed: New API key was not continued")
+        await ui.press("escape", shows="16 API keys")
+        await ui.press("r", shows="16 API keys", gone="lost")
 
 
 @pytest.mark.slow

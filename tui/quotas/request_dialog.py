@@ -11,7 +11,6 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
-from textual.worker import Worker
 
 from client import quota_rules
 from client.errors import Exit, FrostError
@@ -201,8 +200,7 @@ class QuotaForm(Dialog[Result | None]):
         if draft is not None:
             self._sending = True
             self._show_problem("")
-            work = partial(self._deliver, draft)
-            _: Worker[None] = self.app.run_worker(work, group="request quota", exit_on_error=False)
+            self.run_in_action(partial(self._deliver, draft), "request quota")
 
     async def _deliver(self, draft: RequestDraft) -> None:
         try:

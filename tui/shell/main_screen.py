@@ -19,6 +19,7 @@ from tui.shell.bars import Footer, Header, Key, Navigation, TooSmall, header_sta
 from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, RunAction, SignInRequired, Subject, UndoAvailable, UndoCleared
+from tui.state import contexts
 from tui.state.notices import Severity
 from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
@@ -266,7 +267,8 @@ class MainScreen(Navigator):
             self._hold_keys(ended)
         handler = partial(action.run, target, argument)
         if action.is_async:
-            _: Worker[None] = self.app.run_worker(partial(_run, handler, ended), group=action_id, exit_on_error=False)
+            work = partial(_run, contexts.begin_action(action.title, self.workspace.connection), handler, ended)
+            _: Worker[None] = self.app.run_worker(work, group=action_id, exit_on_error=False)
         else:
             handler()
 
@@ -411,8 +413,8 @@ def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
     return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
-async def _run(handler: Callable[[], Awaitable[None]], ended: asyncio.Event) -> None:
+async def _run(action: contexts.RunningAction, handler: Callable[[], Awaitable[None]], ended: asyncio.Event) -> None:
     try:
-        await handler()
+        await contexts.run_as(action, handler)
     finally:
         ended.set()

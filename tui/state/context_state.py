@@ -161,15 +161,15 @@ class ContextRequests:
 
     async def client(self) -> "AsyncClient":
         """Return the client, created off the event loop on first use: importing httpx takes 70 ms."""
+        contexts.require_same_context(self.connection)
         if self._client is None:
             connection, visit = self.connection, self._visit
             client = await asyncio.to_thread(contexts.open_client, connection, self._on_reply)
-            # A config read again has another connection to the same context. Only leaving the context discards the
-            # client.
-            if self._client is None and visit is self._visit:
+            contexts.require_same_context(self.connection)
+            if visit is not self._visit:  # a config that is read again keeps the visit, and so the client
+                raise asyncio.CancelledError
+            if self._client is None:
                 self._client, self._client_connection = client, connection
-        if self._client is None:
-            raise asyncio.CancelledError
         return self._client
 
     async def ask(self, call: "Call[T]") -> T:
@@ -208,6 +208,10 @@ class ContextRequests:
         except FrostError as error:
             if client is self._client:  # not left for another context
                 self._note(error)
+            raise
+        except asyncio.CancelledError:
+            if client is not self._client:  # closed with its context
+                contexts.require_same_context(self.connection)
             raise
         if client is self._client and self.link.answered(client.latency_ms):
             self.link_changed()

@@ -32,6 +32,7 @@ from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.bars import Footer
 from tui.shell.routes import PrincipalLoaded
+from tui.state import contexts
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Menu
 
@@ -82,6 +83,7 @@ class PolicyEditor(EditorLayout):
         first_request = request.initial_values(document.text, catalogue)
         form = RequestForm(first_request, intercept_key=self.completion.handle_key)
         super().__init__(workspace, keys, document, pane, form, popup)
+        self._opened_by = contexts.current_action()
         self.catalogue = list(catalogue)
         self.request = Request("", "*", {})
         """The newest valid request, without an operation if the fields are invalid."""
@@ -333,7 +335,8 @@ class PolicyEditor(EditorLayout):
         if action.opens_dialog:
             self.app.clear_notifications()  # a dialog shows them a second time
         if action.is_async:
-            work = partial(self._finish, action.title, partial(action.run, self))
+            finish = partial(self._finish, action.title, partial(action.run, self))
+            work = partial(contexts.run_as, self._opened_by, finish)
             _: Worker[None] = self.run_worker(work, group=action_id, exit_on_error=False)
         else:
             action.run(self)
