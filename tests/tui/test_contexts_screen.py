@@ -8,7 +8,7 @@ import pytest
 from tests.homes import Home
 from tests.tui.editing import hung
 from tests.tui.relay import Relay
-from tests.tui.screens import SMALL, Ui, opened, sign_in_questions
+from tests.tui.screens import SMALL, Ui, add_other_context, opened, sign_in_questions
 from tui.state.contexts import endpoint_problem
 
 
@@ -71,14 +71,6 @@ async def test_another_context_shows_its_credentials_and_a_failed_sign_out_leave
         await ui.answer("y", to="Sign out?", toast="keyring")
         assert sign_in_questions(ui) == 0
         await ui.expect_head("connected")
-
-
-def add_other_context(home: Home) -> None:
-    """Add a read-only context with the credentials of the current one."""
-    home.start()
-    text = home.config.read_text()
-    local = text[text.index("  local:") : text.index("file_id:")]
-    home.write_config(text.replace(local, local + local.replace("local:", "other:") + "    read_only: true\n"))
 
 
 @pytest.mark.slow

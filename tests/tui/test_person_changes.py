@@ -17,7 +17,7 @@ from client.tables.columns import Record
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
-from tests.tui.screens import Ui, opened, sign_in_questions
+from tests.tui.screens import Ui, add_other_context, opened, sign_in_questions
 from tui.state import contexts, loaders
 from tui.state.context_state import BACKOFF
 from tui.state.contexts import config_changes
@@ -35,6 +35,25 @@ async def test_a_sign_in_elsewhere_is_noticed_and_shows_nothing_of_the_former_us
     await ui.gone("Data Lake")
     await ui.expect_head("unavailable: choose another")
     assert ui.app.workspace.tenant_before == ""
+
+
+@pytest.mark.slow
+async def test_a_question_closes_with_its_user_or_context(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    closed = "Closed without an answer, because the user or the context changed: End all sessions?"
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("7", shows="this session, now")
+        await ui.press("delete", shows="End all sessions?")
+        workspace = ui.app.workspace
+        before = workspace.connection, workspace.me
+        assert (await asyncio.to_thread(demo.frost, "login")).code == 0
+        await ui.until(lambda: workspace.connection is not before[0] and workspace.me is not before[1], "the config")
+        await ui.expect("End all sessions?")  # the same user
+        assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.see(gone="End all sessions?", toast=closed, head="member@aurora.example")
+        await ui.press("delete", shows="End all sessions?")
+        await workspace.move_to("other")
+        await ui.see(gone="End all sessions?", toast=closed, head="other")
 
 
 @pytest.mark.slow

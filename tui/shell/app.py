@@ -24,7 +24,7 @@ from tui.launch import Launch
 from tui.shell import keymap
 from tui.shell.action import load
 from tui.shell.main_screen import MainScreen
-from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
+from tui.shell.routes import Navigate, PrincipalChanged, PrincipalLoaded, SignInRequired
 from tui.state import contexts, preferences
 from tui.state.context_state import Limits
 from tui.state.event_stream import Work
@@ -186,6 +186,9 @@ class FrostApp(KeyQueueApp):
         if update in (Topic.CONTEXT, Topic.IDENTITY):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())
+        if update is Topic.PRINCIPAL:
+            for screen in self.screen_stack[1:]:
+                screen.post_message(PrincipalChanged())
         if update is Topic.SESSION_ENDED:
             self.post_message(SignInRequired())
 

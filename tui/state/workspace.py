@@ -194,6 +194,7 @@ class Workspace(ContextState):
         self._leave()
         self.tenants = []
         self._memory.recent.clear()
+        self._changed(Topic.PRINCIPAL)
         self._changed(Topic.CONTEXT)
         self._notice(f"{self.context}: signed in as {self.who}, before as {former}", "warning")
 
@@ -358,7 +359,10 @@ class Workspace(ContextState):
     def arrive(self, connection: "Connection", *, signed_out: str = "") -> None:
         """Enter another context, or the same one with another endpoint or credential."""
         self._tenant_flag = None
+        before = self.context, self.endpoint
         former = self.enter(connection)
+        if before != (self.context, self.endpoint):
+            self._changed(Topic.PRINCIPAL)
         if former is not None:
             self._spawn("leave", former.aclose)
         if signed_out:

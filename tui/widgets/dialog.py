@@ -340,6 +340,12 @@ class Confirm(Dialog[bool]):
             return False
         return super().check_action(action, parameters)
 
+    def on_principal_changed(self) -> None:
+        """Close the question: its answer would apply to another user or context."""
+        reason = "Closed without an answer, because the user or the context changed"
+        self.app.notify(f"{reason}: {self.question}", severity="warning", markup=False)
+        self.close_with(False)
+
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)
 
