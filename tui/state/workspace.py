@@ -6,14 +6,14 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
 from tui.state import contexts
-from tui.state.context_state import ContextState, Limits, T
+from tui.state.context_state import ContextState, Limits
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import RUNS, Applies, Provisioning
 from tui.state.list_store import Collections, read_error_text
@@ -201,10 +201,11 @@ class Workspace(ContextState):
     async def load(self) -> None:
         """Read identity and tenants. The old rows are shown until then."""
         from client.api import account, tenants  # after the first frame
+        from tui.state.loaders import unless_refused
 
         try:
             client = await self.client()
-            listed = _unless_refused(partial(client.ask, tenants.list_all(usage=True)))
+            listed = unless_refused(partial(client.ask, tenants.list_all(usage=True)))
             both = asyncio.gather(client.ask(account.me()), listed)
             me, page = await self._observe(client, both)
         except FrostError as error:
@@ -379,13 +380,3 @@ class Workspace(ContextState):
         """Close the event streams and all other connections."""
         self._streams.stop()
         await super().close()
-
-
-async def _unless_refused(ask: Callable[[], Awaitable[T]]) -> T | FrostError:
-    """Return a response, or the error if the principal may not have it. Other errors are raised."""
-    try:
-        return await ask()
-    except FrostError as error:
-        if error.exit_code is not Exit.NOT_ALLOWED:
-            raise
-        return error
