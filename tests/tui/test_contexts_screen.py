@@ -1,7 +1,10 @@
 """The contexts screen on a real config file: create, edit and delete."""
 
 import asyncio
+import threading
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -9,6 +12,7 @@ from tests.homes import Home
 from tests.tui.editing import hung
 from tests.tui.relay import Relay
 from tests.tui.screens import SMALL, Ui, add_other_context, opened, sign_in_questions
+from tui.state import contexts
 from tui.state.contexts import endpoint_problem
 
 
@@ -95,6 +99,53 @@ async def test_an_action_is_not_continued_in_the_next_context(demo: Home, monkey
                 await ui.expect_toast("0 of 2 done, then: the context changed: Delete API key was not continued")
             await ui.press("6", shows="15 API keys")  # lists are read
             assert len(sent()) == 1, "a read-only context"
+
+
+class Held:
+    """A function whose first call waits for `release`: a fake for time only."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.reached, self.release = threading.Event(), threading.Event()
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self.reached.is_set():
+            self.reached.set()
+            assert self.release.wait(60)
+        return self._function(*arguments)
+
+
+async def switch_during(ui: Ui, held: Held, action: str) -> None:
+    """Use the other context while an action waits, then let it end."""
+    await ui.until(held.reached.is_set, "the action")
+    await ui.app.workspace.move_to("other")
+    held.release.set()
+    workers = ui.app.workers
+    await ui.until(lambda: all(one.is_finished for one in workers if one.group == action), "its end")
+    await ui.pilot.pause()
+
+
+@pytest.mark.slow
+async def test_a_switch_during_an_action_is_not_undone(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("5", "n", shows="Create a context")
+        await fill(ui, "work", "https://away.example/api")
+        with monkeypatch.context() as patch:
+            held = Held(contexts.again)
+            patch.setattr(contexts, "again", held)
+            await ui.press("enter")
+            await switch_during(ui, held, "contexts.create")
+        assert (ui.app.workspace.context, ui.app.workspace.connection.context.name) == ("other", "other")
+        await ui.app.workspace.move_to("local")
+        await ui.press("7", shows="this session, now")
+        await ui.press("delete", shows="End all sessions?")
+        with monkeypatch.context() as patch:
+            held = Held(contexts.session_ended)
+            patch.setattr(contexts, "session_ended", held)
+            await ui.answer("y", to="End all sessions?")
+            await switch_during(ui, held, "sessions.end_all")
+        assert ui.app.workspace.context == "other"
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
 from tui.state import contexts
-from tui.state.context_state import ContextState, Limits
+from tui.state.context_state import ContextState, Limits, T
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
 from tui.state.jobs import RUNS, Applies, Provisioning
 from tui.state.list_store import Collections, read_error_text
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from client.models.default_tags import ApplyOperation
     from client.models.tenants import Operation, Tenant
     from client.transport.async_client import AsyncClient
+    from client.transport.call import Call
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
 
@@ -64,19 +65,11 @@ class Workspace(ContextState):
         )
         """The lists: groups, policies and others."""
         self.applies = Applies(
-            self,
-            self._watch_apply,
-            spawn,
-            lambda: changed(Topic.APPLIES),
-            self._apply_ended,
-            self._apply_refused,
+            self, self._watch_apply, spawn, lambda: changed(Topic.APPLIES), self._apply_ended, self._apply_refused
         )
         """The running applies of default tags."""
         self.provisioning = Provisioning(
-            self._watch_provisioning,
-            spawn,
-            lambda: changed(Topic.OPERATIONS),
-            self._provisioned,
+            self._watch_provisioning, spawn, lambda: changed(Topic.OPERATIONS), self._provisioned
         )
         """The tenants being provisioned."""
         self._storing = asyncio.Lock()
@@ -357,26 +350,51 @@ class Workspace(ContextState):
         """Switch to another context, also for commands."""
         self.arrive(await asyncio.to_thread(contexts.use, self.connection, name))
 
+    async def end_session(self, call: "Call[T]", why: Callable[[T], str]) -> T:
+        """Send a call that ends the session, and forget the session, unless another context is in use then."""
+        visit = self._visit
+        with self.ending_session():
+            result = await self.ask(call)
+            if visit is self._visit:
+                fresh = await asyncio.to_thread(contexts.session_ended, self.connection)
+        if visit is self._visit:
+            self.arrive(fresh, signed_out=why(result))
+        return result
+
+    async def reload_config(self, session_of: str = "") -> None:
+        """Read the config again after the user has changed it, and enter the context in use again if it differs.
+
+        `session_of` is the context whose session began or ended, which the config of a keyring does not show.
+        """
+        visit = self._visit
+        fresh = await asyncio.to_thread(contexts.again, self.connection)
+        if visit is not self._visit:
+            return
+        if fresh.context != self.connection.context or session_of == self.context:
+            is_ended = fresh.context.session_ended and not fresh.context.credentials.kinds
+            self.arrive(fresh, signed_out="you signed out" if is_ended else "")
+        else:
+            self.connection = fresh
+            self._changed(Topic.CONTEXTS)
+
     def arrive(self, connection: "Connection", *, signed_out: str = "") -> None:
         """Enter another context, or the same one with another endpoint or credential."""
         self._tenant_flag = None
         before = self.context, self.endpoint
-        former = self.enter(connection)
+        if (former := self.enter(connection)) is not None:
+            self._spawn("leave", former.aclose)
         if before != (self.context, self.endpoint):
             self._changed(Topic.PRINCIPAL)
-        if former is not None:
-            self._spawn("leave", former.aclose)
         if signed_out:
             # Send no requests, which would show the sign-in dialog. The header shows `signed_out`.
             self.link.refused(signed_out)
             self._memory.who = ""
             self.tenants_state, self.tenants_error = "failed", signed_out
-            self._changed(Topic.CONTEXT)
-            return
         self._changed(Topic.CONTEXT)
-        self.start()
+        if not signed_out:
+            self.start()
 
     async def close(self) -> None:
-        """Close the event streams and all other connections."""
+        """Close all connections."""
         self._streams.stop()
         await super().close()
