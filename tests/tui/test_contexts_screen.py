@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from client.auth import sign_in as auth_sign_in
 from tests.homes import Home
 from tests.tui.editing import hung
 from tests.tui.relay import Relay
@@ -194,6 +195,24 @@ async def test_a_sign_in_names_a_platform_that_does_not_respond(demo_slow: Home,
     for connection in open_connections:
         connection.close()
     assert not ui.toasts[1:]
+
+
+@pytest.mark.slow
+async def test_the_end_of_the_program_stops_a_pending_sign_in(ui: Ui, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[threading.Event] = []
+
+    def wait_for_approval(*_: object, cancelled: threading.Event, **__: object) -> None:
+        """Wait for an approval that never comes."""
+        waits.append(cancelled)
+        cancelled.wait(60)
+
+    monkeypatch.setattr(auth_sign_in, "sign_in_device", wait_for_approval)
+    await ui.expect_head("connected")
+    await ui.press("5", "i")
+    await ui.until(lambda: bool(waits), "the sign-in")
+    ui.app.workers.cancel_all()  # as at the end
+    await ui.pilot.pause()
+    assert waits[0].is_set()
 
 
 @SMALL

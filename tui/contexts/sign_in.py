@@ -158,6 +158,7 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
             return False
         waiting.result()
     finally:
+        cancelled.set()  # also if the program ends, which waits for the thread
         contacting.cancel()
         leaving.cancel()
         close()
