@@ -163,9 +163,9 @@ class Applies:
         started = await self._requests.ask(default_tags.undo(tenant_id, run_id))
         self.follow(tenant_id, started.operation)
 
-    def start_afterwards(self, tenant_id: str, *, wanted: bool = True) -> None:
+    def start_afterwards(self, tenant_id: str, *, queued: bool = True) -> None:
         """Queue an apply behind the open run, or cancel the queued one. If the run has ended, start immediately."""
-        if wanted:
+        if queued:
             self._afterwards.add(tenant_id)
             if (run := self._runs.get(tenant_id)) is not None and not run.open:
                 self._start_queued(tenant_id)
