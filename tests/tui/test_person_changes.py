@@ -18,7 +18,7 @@ from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
 from tests.tui.screens import Ui, add_other_context, opened, sign_in_questions
-from tui.state import contexts, loaders
+from tui.state import loaders
 from tui.state.context_state import BACKOFF
 from tui.state.contexts import config_changes
 
@@ -72,9 +72,7 @@ async def test_a_sign_out_while_the_config_is_read_asks_nothing(demo: Home, ui: 
     former.invalidate_credential = invalidate
     reading = asyncio.create_task(workspace.invalidate_credential())
     await ui.until(reached.is_set, "the new credential")
-    assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
-    fresh = await asyncio.to_thread(contexts.session_ended, workspace.connection)
-    workspace.arrive(fresh, signed_out="you ended all sessions")
+    await workspace.end_session(account.revoke_all_sessions(), lambda _: "you ended all sessions")
     released.set()
     assert await reading
     assert workspace.connection.context.session_ended, "the config of the former session"
