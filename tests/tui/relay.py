@@ -2,6 +2,7 @@
 
 import queue
 import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,9 @@ class Relay:
 
     def __init__(self, home: Home, keepalive_seconds: float = 0.1) -> None:
         self.signals: queue.Queue[bytes | None] = queue.Queue()
+        self.held = ""
+        """The path whose answers wait for `release`."""
+        self.release = threading.Event()
         self.open: Counter[str] = Counter()
         self.opened: Counter[str] = Counter()
         self._keepalive_seconds = keepalive_seconds
@@ -69,6 +73,8 @@ class Relay:
             self.open[target] -= 1
 
     def _response(self, heard: Heard) -> Iterator[bytes]:
+        if heard.target.partition("?")[0] == self.held:
+            self.release.wait(60)
         head, _, _ = heard.raw.partition(b"\r\n\r\n")
         lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
         with socket.socket(socket.AF_UNIX) as platform:

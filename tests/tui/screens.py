@@ -281,3 +281,11 @@ async def use_key(home: Home, name: str) -> None:
     secret = home.world_key(name)
     result = await asyncio.to_thread(home.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")
     assert result.code == 0, result
+
+
+def add_other_context(home: Home) -> None:
+    """Add a read-only context with the credentials of the current one."""
+    home.start()
+    text = home.config.read_text()
+    local = text[text.index("  local:") : text.index("file_id:")]
+    home.write_config(text.replace(local, local + local.replace("local:", "other:") + "    read_only: true\n"))

@@ -145,6 +145,17 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
     assert (slow.names(), rows.words) == (["a"], "")
 
 
+async def test_an_unexpected_exception_ends_a_requested_read_as_failed(slow: Slow) -> None:
+    await slow.read_pages(KeyError("id"), let=0)
+    requested = asyncio.ensure_future(slow.lists.reread("groups", ONE))
+    await slow.let()
+    with pytest.raises(KeyError):
+        await slow.tasks["read groups "]
+    async with asyncio.timeout(60):
+        rows = await requested
+    assert rows.words == "not refreshed"
+
+
 async def test_a_list_left_before_its_read_is_read_on_return(slow: Slow) -> None:
     slow.pages[ONE] = [page("a")]
     first = slow.lists.read("groups", ONE, "first", rest=0.001)

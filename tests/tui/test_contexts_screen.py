@@ -1,11 +1,19 @@
 """The contexts screen on a real config file: create, edit and delete."""
 
 import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
 
 import pytest
 
+from client.auth import sign_in as auth_sign_in
 from tests.homes import Home
-from tests.tui.screens import SMALL, Ui, opened, sign_in_questions
+from tests.tui.editing import hung
+from tests.tui.relay import Relay
+from tests.tui.screens import SMALL, Ui, add_other_context, opened, sign_in_questions
+from tui.state import contexts
 from tui.state.contexts import endpoint_problem
 
 
@@ -71,6 +79,91 @@ async def test_another_context_shows_its_credentials_and_a_failed_sign_out_leave
 
 
 @pytest.mark.slow
+async def test_an_action_is_not_continued_in_the_next_context(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    with closing(Relay(demo)) as relay:
+        async with opened(demo, monkeypatch) as ui:
+            await ui.press("6", shows="16 API keys")
+            await ui.press("space", on="quota-bot")
+            await ui.press("space", on="tenant-writer")
+            await ui.press("delete", shows="Delete 2 API keys?")
+            keys = [key.id for key in ui.screen.table.selected_records]
+
+            def sent() -> list[str]:
+                return [path for path in relay.requests if path.rpartition("/")[2] in keys]
+
+            with hung(demo):
+                await ui.answer("y", to="Delete 2 API keys?")
+                await ui.until(lambda: len(sent()) == 1, "the first request")
+                await ui.press("5")
+                await ui.press("u", on="other", head="other")
+                await ui.expect_toast("0 of 2 done, then: the context changed: Delete API key was not continued")
+            await ui.press("6", shows="15 API keys")  # lists are read
+            assert len(sent()) == 1, "a read-only context"
+
+
+class Held:
+    """A function whose first call waits for `release`: a fake for time only."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.reached, self.release = threading.Event(), threading.Event()
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self.reached.is_set():
+            self.reached.set()
+            assert self.release.wait(60)
+        return self._function(*arguments)
+
+
+async def switch_during(ui: Ui, held: Held, action: str) -> None:
+    """Use the other context while an action waits, then let it end."""
+    await ui.until(held.reached.is_set, "the action")
+    await ui.app.workspace.move_to("other")
+    held.release.set()
+    workers = ui.app.workers
+    await ui.until(lambda: all(one.is_finished for one in workers if one.group == action), "its end")
+    await ui.pilot.pause()
+
+
+@pytest.mark.slow
+async def test_a_switch_during_an_action_is_not_undone(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("5", "n", shows="Create a context")
+        await fill(ui, "work", "https://away.example/api")
+        with monkeypatch.context() as patch:
+            held = Held(contexts.again)
+            patch.setattr(contexts, "again", held)
+            await ui.press("enter")
+            await switch_during(ui, held, "contexts.create")
+        assert (ui.app.workspace.context, ui.app.workspace.connection.context.name) == ("other", "other")
+        await ui.app.workspace.move_to("local")
+        await ui.press("7", shows="this session, now")
+        await ui.press("delete", shows="End all sessions?")
+        with monkeypatch.context() as patch:
+            held = Held(contexts.session_ended)
+            patch.setattr(contexts, "session_ended", held)
+            await ui.answer("y", to="End all sessions?")
+            await switch_during(ui, held, "sessions.end_all")
+        assert ui.app.workspace.context == "other"
+
+
+@pytest.mark.slow
+async def test_a_form_is_not_sent_in_the_next_context(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("6", shows="16 API keys")
+        await ui.press("n", shows=("New API key in Web Shop", "compute:read"))
+        await ui.type("lost")
+        await ui.press(*["tab"] * 5, "j", "space", shows="1 selected")
+        await ui.app.workspace.move_to("other")
+        await ui.press("ctrl+s", shows="the context changed: New API key was not continued")
+        await ui.press("escape", shows="16 API keys")
+        await ui.press("r", shows="16 API keys", gone="lost")
+
+
+@pytest.mark.slow
 async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_session(demo_slow: Home, ui: Ui) -> None:
     for closes in (True, False):  # the dialog was closed, or is open
         await ui.expect_head("owner@aurora.example · session")
@@ -104,6 +197,24 @@ async def test_a_sign_in_names_a_platform_that_does_not_respond(demo_slow: Home,
     for connection in open_connections:
         connection.close()
     assert not ui.toasts[1:]
+
+
+@pytest.mark.slow
+async def test_the_end_of_the_program_stops_a_pending_sign_in(ui: Ui, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[threading.Event] = []
+
+    def wait_for_approval(*_: object, cancelled: threading.Event, **__: object) -> None:
+        """Wait for an approval that never comes."""
+        waits.append(cancelled)
+        cancelled.wait(60)
+
+    monkeypatch.setattr(auth_sign_in, "sign_in_device", wait_for_approval)
+    await ui.expect_head("connected")
+    await ui.press("5", "i")
+    await ui.until(lambda: bool(waits), "the sign-in")
+    ui.app.workers.cancel_all()  # as at the end
+    await ui.pilot.pause()
+    assert waits[0].is_set()
 
 
 @SMALL

@@ -1,13 +1,18 @@
 """The default tags screen: the set, its draft and previews."""
 
+import json
+from contextlib import closing
+
 import pytest
 from textual.widgets import Button
 
 from tests.homes import Home
-from tests.people import NEWSROOM
+from tests.people import ADMIN, NEWSROOM, OWNER, WEB_SHOP
+from tests.tui.relay import Relay
 from tests.tui.screens import Ui, opened
 from tui.launch import Launch
 from tui.shell import actions
+from tui.state import drafts
 
 
 async def at_tags(ui: Ui) -> Ui:
@@ -95,3 +100,24 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
     await ui.press("p", shows=("for the unsaved draft", "brand-new"))
     await ui.press("a", toast="unsaved changes: save them first")
     await ui.press("escape", "D", gone="Not saved")
+
+
+@pytest.mark.slow
+async def test_a_draft_is_not_restored_before_the_user_is_known(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.sign_in(ADMIN)
+    with closing(Relay(demo)) as relay:
+        relay.held = "/api/v1/me"
+        async with opened(demo, monkeypatch, launch=Launch(tenant=WEB_SHOP)) as ui:
+            workspace = ui.app.workspace
+            workspace._memory.who = OWNER  # the user of the last run
+            path = drafts.path_of(workspace.environ, workspace.endpoint, WEB_SHOP, drafts.ABOUT, OWNER)
+            text = json.dumps({"base": {}, "tags": {"owners": "draft"}})
+            assert drafts.keep(path, drafts.Kept(text, at="2026-11-21T10:00:00Z", who=OWNER))
+            ui.app.frame.go("default-tags")
+            await ui.until(lambda: workspace.collections.get("default tags", WEB_SHOP).known, "the stored tags")
+            await ui.pilot.pause()
+            assert "owners" not in ui.text
+            relay.release.set()
+            await ui.expect_head(ADMIN)
+            await ui.expect("4/10 tags")
+            assert "owners" not in ui.text

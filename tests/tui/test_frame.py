@@ -104,6 +104,23 @@ async def test_replaced_work_never_begins(ui: Ui) -> None:
     assert not [one for one in caught if "never awaited" in str(one.message)]
 
 
+@pytest.mark.slow
+async def test_work_that_is_cancelled_before_it_begins_leaves_no_coroutine(ui: Ui) -> None:
+    await ui.expect_head("connected")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ui.app.frame.perform("app.refresh")
+        ui.app.workers.cancel_group(ui.app, "app.refresh")
+        await ui.app.workspace.client()
+        loading = asyncio.ensure_future(ui.app.workspace.load())
+        await asyncio.sleep(0)  # its requests have tasks, which have not begun
+        loading.cancel()
+        await asyncio.wait({loading})
+        await ui.pilot.pause()
+        gc.collect()
+    assert [str(one.message) for one in caught if "never awaited" in str(one.message)] == []
+
+
 @SMALL
 async def test_escape_never_quits_and_q_quits_at_the_root(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     for key, words in (("2", "deployments"), ("1", "Data Lake")):

@@ -38,6 +38,9 @@ class ApplyWorld(Tasks):
         super().__init__()
         self.names_runs = True
         self.answers, self.starts = answers, list(starts)
+        self.asks = 0
+        self.answering = asyncio.Event()
+        self.answering.set()
         self.reports: list[Any] = []
         self.applies = Applies(
             self,
@@ -49,6 +52,8 @@ class ApplyWorld(Tasks):
         )
 
     async def ask(self, call: Any) -> Any:
+        self.asks += 1
+        await self.answering.wait()
         answer = self.starts.pop(0)
         if isinstance(answer, FrostError):
             raise answer
@@ -146,6 +151,25 @@ async def test_an_own_run_is_tried_again_after_a_lost_answer_only() -> None:
     world.applies.again()
     await world.settled()
     assert world.reports[-1] == ("t", "own", "completed")
+
+
+async def test_a_queued_apply_is_sent_once_while_its_answer_is_pending() -> None:
+    world = ApplyWorld(["own", "another"], theirs=[DONE], own=[DONE])
+    world.answering.clear()
+    await world.follow("theirs", afterwards=True)
+    assert world.asks == 1
+    world.applies.again()  # the end of the other run caused a refresh
+    await world.settled()
+    world.applies.noticed("t", [listed("own", RUNNING)])  # the platform has accepted the request
+    await world.settled()
+    world.answering.set()
+    await world.settled()
+    for _ in range(3):
+        world.applies.again()
+        await world.settled()
+    assert world.asks == 1
+    assert world.reports == [("t", "theirs", "completed"), ("t", "own", "completed")]
+    assert not world.applies.waits("t")
 
 
 async def test_another_context_has_no_runs() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from client.tables.columns import Record
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import Ui, add_other_context, opened, sign_in_questions
 from tui.state import loaders
 from tui.state.context_state import BACKOFF
 from tui.state.contexts import config_changes
@@ -34,6 +35,49 @@ async def test_a_sign_in_elsewhere_is_noticed_and_shows_nothing_of_the_former_us
     await ui.gone("Data Lake")
     await ui.expect_head("unavailable: choose another")
     assert ui.app.workspace.tenant_before == ""
+
+
+@pytest.mark.slow
+async def test_a_question_closes_with_its_user_or_context(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_other_context(demo)
+    closed = "Closed without an answer, because the user or the context changed: End all sessions?"
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("7", shows="this session, now")
+        await ui.press("delete", shows="End all sessions?")
+        workspace = ui.app.workspace
+        before = workspace.connection, workspace.me
+        assert (await asyncio.to_thread(demo.frost, "login")).code == 0
+        await ui.until(lambda: workspace.connection is not before[0] and workspace.me is not before[1], "the config")
+        await ui.expect("End all sessions?")  # the same user
+        assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.see(gone="End all sessions?", toast=closed, head="member@aurora.example")
+        await ui.press("delete", shows="End all sessions?")
+        await workspace.move_to("other")
+        await ui.see(gone="End all sessions?", toast=closed, head="other")
+
+
+@pytest.mark.slow
+async def test_a_sign_out_while_the_config_is_read_asks_nothing(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    workspace = ui.app.workspace
+    former = workspace._client_connection
+    reached, released = threading.Event(), threading.Event()
+
+    def invalidate() -> None:
+        """Wait for the test: a fake for time only."""
+        reached.set()
+        assert released.wait(60)
+        type(former).invalidate_credential(former)
+
+    former.invalidate_credential = invalidate
+    reading = asyncio.create_task(workspace.invalidate_credential())
+    await ui.until(reached.is_set, "the new credential")
+    await workspace.end_session(account.revoke_all_sessions(), lambda _: "you ended all sessions")
+    released.set()
+    assert await reading
+    assert workspace.connection.context.session_ended, "the config of the former session"
+    await ui.press("3", "2", head="not signed in")
+    assert (workspace.link.why, sign_in_questions(ui)) == ("you ended all sessions", 0)
 
 
 async def test_changes_of_the_config_file_are_noticed(tmp_path: Path) -> None:

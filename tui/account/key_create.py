@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -11,6 +12,7 @@ from textual.containers import Grid, Horizontal
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Static
+from textual.worker import Worker
 
 from client import times
 from client.api import keys
@@ -302,7 +304,8 @@ async def _show_secret(screen: KeyForms, new_key: "NewKey", title: str, more: Se
     def copy(secret: str, say: Callable[[str], None]) -> None:
         clipboard.to_terminal(screen.app, secret)
         say("Copied to the clipboard.")
-        screen.app.run_worker(_into_tmux(screen, secret, say), group="copy secret", exit_on_error=False)
+        work = partial(_into_tmux, screen, secret, say)
+        _: Worker[None] = screen.app.run_worker(work, group="copy secret", exit_on_error=False)
 
     await screen.app.push_screen_wait(NewSecret(title, facts, Unsaid(new_key.key), copy))
 

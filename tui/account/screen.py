@@ -1,6 +1,5 @@
 """The account screens: user, credential, organizations, deletion of the account, and the user's sessions."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,7 +23,6 @@ from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, SignInRequired
-from tui.state import contexts
 from tui.state.context_state import MAY_CREATE, credential_words
 from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
@@ -33,7 +31,7 @@ from tui.widgets.policy_text import record_names
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from client.models.account import Organization, Session
+    from client.models.account import DeletedAccount, Organization, Session
     from client.models.analysis import NamedResource
     from tui.state.preferences import TenantRecord
 
@@ -214,12 +212,9 @@ class Account(ListScreen["Organization"]):
         if not await self.app.push_screen_wait(Confirm("Delete your account?", facts, yes="Delete", typed=email)):
             return
         try:
-            with self.workspace.ending_session():
-                gone = await self.workspace.ask(account.delete(email))
-                until = time_text(gone.restorable_until)
-                fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
-                why = f"your account is deleted; support can restore it until {until}"
-                self.workspace.arrive(fresh, signed_out=why)
+            gone = await self.workspace.end_session(
+                account.delete(email), lambda gone: f"your account is deleted; {_restorable_text(gone)}"
+            )
         except FrostError as error:
             if error.code != "LAST_OWNER":
                 raise
@@ -227,8 +222,12 @@ class Account(ListScreen["Organization"]):
 
             await self.app.push_screen_wait(LastOwner(ErrorDetails.read(error.details).organizations))
             return
-        message = f"The account {email} was deleted; support can restore it until {until}"
+        message = f"The account {email} was deleted; {_restorable_text(gone)}"
         self.app.notify(message, severity="warning", timeout=30, markup=False)
+
+
+def _restorable_text(account: "DeletedAccount") -> str:
+    return f"support can restore it until {time_text(account.restorable_until)}"
 
 
 def _role_text(role: str) -> str:
@@ -293,11 +292,9 @@ class Sessions(RemoteListScreen["Session"]):
         ]
         if not await self.app.push_screen_wait(Confirm("End all sessions?", facts, yes="End all")):
             return
-        with self.workspace.ending_session():
-            ended = (await self.workspace.ask(account.revoke_all_sessions())).ended
-            self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, including this one")
-            fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
-            self.workspace.arrive(fresh, signed_out="you ended all sessions, including this one")
+        why = "you ended all sessions, including this one"
+        ended = (await self.workspace.end_session(account.revoke_all_sessions(), lambda _: why)).ended
+        self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, including this one")
         self.app.post_message(SignInRequired())
 
 

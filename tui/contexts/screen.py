@@ -111,7 +111,7 @@ class Contexts(ListScreen[ContextSummary]):
         async def save(values: Mapping[str, str]) -> None:
             connection = self.workspace.connection
             notices = await asyncio.to_thread(contexts.change, connection, name, values["endpoint"], values["region"])
-            await self._read_again()
+            await self._changed()
             self.app.notify(f"Saved context {name}", markup=False)
             for notice in notices:
                 self.app.notify(notice, severity="warning", markup=False)
@@ -140,7 +140,7 @@ class Contexts(ListScreen[ContextSummary]):
         async def save(values: Mapping[str, str]) -> None:
             name = values["name"]
             await asyncio.to_thread(contexts.add, self.workspace.connection, name, values["endpoint"], values["region"])
-            await self._read_again()
+            await self._changed()
             self.set_filter("")
             self.table.select(name)
             self.app.notify(f"Saved context {name} · i to sign in, u to use", markup=False)
@@ -167,13 +167,13 @@ class Contexts(ListScreen[ContextSummary]):
         for notice in await asyncio.to_thread(contexts.remove, self.workspace.connection, name):
             self.app.notify(notice, severity="warning", markup=False)
         self.workspace.state.contexts.pop(name, None)
-        await self._read_again()
+        await self._changed()
         self.app.notify(f"Deleted context {name}", markup=False)
 
     async def do_sign_in(self, argument: str = "") -> None:
         name = argument or self._selected_name
         if await sign_in.sign_in(self.app, self.workspace, name):
-            await self._read_again()
+            self.post_message(UndoCleared("changing contexts"))
 
     async def do_sign_out(self, argument: str = "") -> None:
         name = argument or self._selected_name
@@ -187,19 +187,11 @@ class Contexts(ListScreen[ContextSummary]):
             is_current = name == self.workspace.context
             with self.workspace.ending_session() if is_current else nullcontext():
                 await sign_in.sign_out(self.app, self.workspace, name)
-                await self._read_again(signed_out=is_current)
+            self.post_message(UndoCleared("changing contexts"))
 
-    async def _read_again(self, *, signed_out: bool = False) -> None:
-        """Reload the config file. Reconnect if the current context has changed, or the user has signed out of it."""
+    async def _changed(self) -> None:
         self.post_message(UndoCleared("changing contexts"))
-        workspace = self.workspace
-        fresh = await asyncio.to_thread(contexts.again, workspace.connection)
-        ended = fresh.context.session_ended and not fresh.context.credentials.kinds
-        if fresh.context != workspace.connection.context or (signed_out and ended):
-            workspace.arrive(fresh, signed_out="you signed out" if ended else "")
-        else:
-            workspace.connection = fresh
-            self.show()
+        await self.workspace.reload_config()
 
 
 def _require_name(name: str) -> str | None:

@@ -158,11 +158,11 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
             return False
         waiting.result()
     finally:
+        cancelled.set()  # also if the program ends, which waits for the thread
         contacting.cancel()
         leaving.cancel()
         close()
-    if name == workspace.context:
-        workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
+    await workspace.reload_config(name)
     if connection.context.credentials.kinds[:1] == ("api_key",):
         message = f"Signed in to {name}, but the context has an API key, which takes precedence over the session"
         app.notify(message, severity="warning", markup=False)
@@ -177,6 +177,7 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 
     connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
     await asyncio.to_thread(auth_sign_in.sign_out, connection)
+    await workspace.reload_config(name)
     for notice in connection.notices:
         app.notify(notice, severity="warning", markup=False)
     app.notify(f"Signed out of {name}", markup=False)

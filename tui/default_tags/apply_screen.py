@@ -311,7 +311,7 @@ class Apply(ChildListScreen[TypeRow]):
     def do_afterwards(self) -> None:
         applies, tenant_id = self.workspace.applies, self.tenant_id
         queued = not applies.waits(tenant_id)
-        applies.start_afterwards(tenant_id, wanted=queued)
+        applies.start_afterwards(tenant_id, queued=queued)
         message = "Your apply starts when this one has finished" if queued else "Queued apply cancelled"
         self.frame.toast(message)
 

@@ -138,9 +138,9 @@ class DefaultTags(RemoteListScreen[TagRow]):
             self.show()
 
     def _update_draft(self) -> None:
-        """Create the draft from the stored set, restore it from disk, or update its base."""
+        """Create the draft from the stored set, restore it from disk, or update its base. Drafts belong to a person."""
         stored = self.stored
-        if self.unavailable_reason() or stored is None:
+        if self.unavailable_reason() or stored is None or self.workspace.me is None:
             return
         saved_at = self.workspace.tag_drafts.follow(self.tenant_id, stored.tags, stored.version)
         if saved_at:

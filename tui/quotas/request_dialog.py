@@ -1,6 +1,7 @@
 """Form for a quota request. It shows the expected outcome while the limit is typed."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from textual import on
@@ -199,7 +200,7 @@ class QuotaForm(Dialog[Result | None]):
         if draft is not None:
             self._sending = True
             self._show_problem("")
-            self.app.run_worker(self._deliver(draft), group="request quota", exit_on_error=False)
+            self.run_in_action(partial(self._deliver, draft), "request quota")
 
     async def _deliver(self, draft: RequestDraft) -> None:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from client.tables.columns import Record, json_of, kind_and_id
@@ -132,8 +133,13 @@ class Action:
             context = context._replace(record=None, record_by_name=True)
         return (context.read_only if self.writes else "") or self.guard(context)
 
+    @property
+    def is_async(self) -> bool:
+        """Whether the handler is a coroutine function."""
+        return iscoroutinefunction(load(self.handler))
+
     def run(self, target: object, argument: str = "") -> Any:
-        """Call the handler on a screen. Return its result, which may be awaitable."""
+        """Call the handler on a screen. Return its result: a coroutine if the handler is asynchronous."""
         handler = load(self.handler)
         return handler(target, argument) if argument else handler(target)
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ from tui.launch import Launch
 from tui.shell import keymap
 from tui.shell.action import load
 from tui.shell.main_screen import MainScreen
-from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
-from tui.state import preferences
+from tui.shell.routes import Navigate, PrincipalChanged, PrincipalLoaded, SignInRequired
+from tui.state import contexts, preferences
 from tui.state.context_state import Limits
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds
@@ -175,6 +176,7 @@ class FrostApp(KeyQueueApp):
         if work is None:
             self.workers.cancel_group(self, name)
         else:
+            work = partial(contexts.run_as, None, work)
             _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
 
     def _changed(self, update: Update) -> None:
@@ -184,6 +186,9 @@ class FrostApp(KeyQueueApp):
         if update in (Topic.CONTEXT, Topic.IDENTITY):
             for screen in self.screen_stack[1:]:
                 screen.post_message(PrincipalLoaded())
+        if update is Topic.PRINCIPAL:
+            for screen in self.screen_stack[1:]:
+                screen.post_message(PrincipalChanged())
         if update is Topic.SESSION_ENDED:
             self.post_message(SignInRequired())
 

@@ -1,10 +1,9 @@
 """The main screen: header, navigation, prompt, footer, and the actions that work everywhere."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,6 +19,7 @@ from tui.shell.bars import Footer, Header, Key, Navigation, TooSmall, header_sta
 from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import Navigator
 from tui.shell.routes import Navigate, RunAction, SignInRequired, Subject, UndoAvailable, UndoCleared
+from tui.state import contexts
 from tui.state.notices import Severity
 from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
@@ -265,9 +265,12 @@ class MainScreen(Navigator):
         ended = asyncio.Event()
         if action.opens_dialog:
             self._hold_keys(ended)
-        result = action.run(target, argument)
-        if inspect.isawaitable(result):
-            _: Worker[None] = self.app.run_worker(_run(result, ended), group=action_id, exit_on_error=False)
+        handler = partial(action.run, target, argument)
+        if action.is_async:
+            work = partial(_run, contexts.begin_action(action.title, self.workspace.connection), handler, ended)
+            _: Worker[None] = self.app.run_worker(work, group=action_id, exit_on_error=False)
+        else:
+            handler()
 
     def action_perform(self, action_id: str) -> None:
         self.perform(action_id)
@@ -410,8 +413,8 @@ def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
     return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
-async def _run(work: Awaitable[Any], ended: asyncio.Event) -> None:
+async def _run(action: contexts.RunningAction, handler: Callable[[], Awaitable[None]], ended: asyncio.Event) -> None:
     try:
-        await work
+        await contexts.run_as(action, handler)
     finally:
         ended.set()

@@ -50,7 +50,7 @@ class History:
         """The next screen."""
         return self._views[self._here + 1] if self._here + 1 < len(self._views) else None
 
-    def stand(self, view: View) -> None:
+    def replace(self, view: View) -> None:
         """Replace the current view, such as after a change of its filter."""
         if self._here >= 0:
             self._views[self._here] = view
@@ -71,7 +71,7 @@ class History:
         return self._move(1, view)
 
     def _move(self, step: int, view: View) -> View | None:
-        self.stand(view)
+        self.replace(view)
         if not 0 <= self._here + step < len(self._views):
             return None
         self._here += step
@@ -184,7 +184,7 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
         assert self.current is not None
         view = self.view()
         if view.subject is not None or not routes.BY_NAME[view.screen].parent:
-            self.history.stand(view)
+            self.history.replace(view)
         record = self.current.record
         return view._replace(record=self.current.id_of(record) if record is not None else "")
 

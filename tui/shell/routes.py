@@ -102,5 +102,9 @@ class PrincipalLoaded(Message, bubble=False):
     """The principal was loaded, or dropped with its context. Sent to each Textual screen in front of the main one."""
 
 
+class PrincipalChanged(Message, bubble=False):
+    """Another principal, context or endpoint is in use. Sent to each Textual screen in front of the main one."""
+
+
 class SignInRequired(Message):
     """The session has ended, and the user wants to sign in."""

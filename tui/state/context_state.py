@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequenc
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from client import times
 from client.errors import SESSION_ENDED, Exit, FrostError
@@ -161,15 +161,15 @@ class ContextRequests:
 
     async def client(self) -> "AsyncClient":
         """Return the client, created off the event loop on first use: importing httpx takes 70 ms."""
+        contexts.require_same_context(self.connection)
         if self._client is None:
             connection, visit = self.connection, self._visit
             client = await asyncio.to_thread(contexts.open_client, connection, self._on_reply)
-            # A config read again has another connection to the same context. Only leaving the context discards the
-            # client.
-            if self._client is None and visit is self._visit:
+            contexts.require_same_context(self.connection)
+            if visit is not self._visit:  # a config that is read again keeps the visit, and so the client
+                raise asyncio.CancelledError
+            if self._client is None:
                 self._client, self._client_connection = client, connection
-        if self._client is None:
-            raise asyncio.CancelledError
         return self._client
 
     async def ask(self, call: "Call[T]") -> T:
@@ -208,6 +208,10 @@ class ContextRequests:
         except FrostError as error:
             if client is self._client:  # not left for another context
                 self._note(error)
+            raise
+        except asyncio.CancelledError:
+            if client is not self._client:  # closed with its context
+                contexts.require_same_context(self.connection)
             raise
         if client is self._client and self.link.answered(client.latency_ms):
             self.link_changed()
@@ -260,16 +264,6 @@ class ContextRequests:
 MAY_CREATE = ("owner", "admin")
 
 
-class Caller(NamedTuple):
-    """An authenticated principal at an endpoint; `name` is for display."""
-
-    context: str
-    endpoint: str
-    id: str
-    credential: str
-    name: str
-
-
 class ContextState(ContextRequests):
     """The loaded or remembered data of one context at a time.
 
@@ -293,7 +287,7 @@ class ContextState(ContextRequests):
         super().__init__(on_reply, limits)
         self.state, self.environ = state, environ
         self._tenant_flag, self._read_only_flag = tenant_flag, read_only
-        self._caller: Caller | None = None
+        self._caller: contexts.Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
 
@@ -330,7 +324,7 @@ class ContextState(ContextRequests):
         """Set the principal. Return the name of the previous principal on this endpoint if it differs."""
         self.me = me
         former = self._caller
-        caller = self._caller = Caller(
+        caller = self._caller = contexts.Caller(
             self.context, self.endpoint, me.id, self.credential.kind if self.credential is not None else "", self.who
         )
         if former is None or (former.context, former.endpoint) != (caller.context, caller.endpoint):

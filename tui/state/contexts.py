@@ -5,11 +5,12 @@ Heavy modules are imported inside functions, after the first frame.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from client.errors import usage
+from client.errors import Exit, FrostError, usage
 from client.tables.columns import Record
 from client.text import safe
 
@@ -55,6 +56,56 @@ class ContextSummary:
             "ended": self.session_ended,
             "inUse": self.in_use,
         }
+
+
+class Caller(NamedTuple):
+    """An authenticated principal at an endpoint; `name` is for display."""
+
+    context: str
+    endpoint: str
+    id: str
+    credential: str
+    name: str
+
+
+class RunningAction(NamedTuple):
+    """An action of the user, and the context in which it began."""
+
+    title: str
+    context: str
+    endpoint: str
+
+
+_running_action: ContextVar[RunningAction | None] = ContextVar("running_action", default=None)
+"""The action of the current task; None in background tasks."""
+
+
+def begin_action(title: str, connection: "Connection") -> RunningAction:
+    """Bind an action to the context in use."""
+    return RunningAction(title, connection.context.name, endpoint_text(connection))
+
+
+def current_action() -> RunningAction | None:
+    """Return the action of the current task. A dialog keeps it, as its keys are handled in another task."""
+    return _running_action.get()
+
+
+async def run_as(action: RunningAction | None, work: Callable[[], Awaitable[None]]) -> None:
+    """Run the work of a task as part of an action, or in the background: None."""
+    _running_action.set(action)
+    await work()
+
+
+def require_same_context(connection: "Connection") -> None:
+    """Require that the running action, if there is one, began in this context: the user chose it for that one.
+
+    Raises:
+        FrostError: Another context is in use (exit 6).
+    """
+    action = _running_action.get()
+    if action is not None and action != begin_action(action.title, connection):
+        message = f"the context changed: {action.title} was not continued"
+        raise FrostError(message, code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT)
 
 
 def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":
@@ -197,7 +248,6 @@ def remember_tenant(connection: "Connection", tenant_id: str) -> "Connection":
 
 def endpoint_problem(text: str) -> str | None:
     """Return why an endpoint is invalid; None if it is valid."""
-    from client.errors import FrostError
     from client.transport.endpoint import Endpoint
 
     try:

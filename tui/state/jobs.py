@@ -54,6 +54,8 @@ class Applies:
         self._changed, self._ended, self._refused = changed, ended, refused
         self._runs: dict[str, Run] = {}
         self._afterwards: set[str] = set()
+        self._starting: set[str] = set()
+        """Tenants whose queued apply has been sent. Its task is not replaced before the response."""
 
     # State
 
@@ -88,7 +90,7 @@ class Applies:
         known = self._runs.get(tenant_id)
         if newest is not None and not (known is not None and known.open and known.watched):
             self.follow(tenant_id, newest.operation)
-        elif known is not None and not known.open and not self.waits(tenant_id) and not _newest(runs, known.id):
+        elif known is not None and not (known.open or self._is_to_start(tenant_id) or _newest(runs, known.id)):
             del self._runs[tenant_id]  # another run has ended unseen, or a backup without this one was restored
 
     def follow(self, tenant_id: str, operation: "ApplyOperation") -> None:
@@ -99,7 +101,7 @@ class Applies:
         self._resume(tenant_id, run)
 
     def _resume(self, tenant_id: str, run: Run) -> None:
-        if run.watched or not run.open:
+        if run.watched or not run.open or tenant_id in self._starting:
             return
         run.watched = True
         self._spawn(_task(tenant_id), partial(self._follow, tenant_id, run))
@@ -110,8 +112,15 @@ class Applies:
         for tenant_id, run in list(self._runs.items()):
             if run.open:
                 self._resume(tenant_id, run)
-            elif tenant_id in self._afterwards:
-                self._spawn(_task(tenant_id), partial(self._begin, tenant_id))
+            else:
+                self._start_queued(tenant_id)
+
+    def _start_queued(self, tenant_id: str) -> None:
+        if tenant_id in self._afterwards and tenant_id not in self._starting:
+            self._spawn(_task(tenant_id), partial(self._begin, tenant_id))
+
+    def _is_to_start(self, tenant_id: str) -> bool:
+        return tenant_id in self._afterwards or tenant_id in self._starting
 
     def stop(self) -> None:
         """Forget all runs: the user or the context has changed."""
@@ -119,6 +128,7 @@ class Applies:
             self._spawn(task, None)
         self._runs.clear()
         self._afterwards.clear()
+        self._starting.clear()
 
     async def _follow(self, tenant_id: str, run: Run) -> None:
         try:
@@ -153,12 +163,12 @@ class Applies:
         started = await self._requests.ask(default_tags.undo(tenant_id, run_id))
         self.follow(tenant_id, started.operation)
 
-    def start_afterwards(self, tenant_id: str, *, wanted: bool = True) -> None:
+    def start_afterwards(self, tenant_id: str, *, queued: bool = True) -> None:
         """Queue an apply behind the open run, or cancel the queued one. If the run has ended, start immediately."""
-        if wanted:
+        if queued:
             self._afterwards.add(tenant_id)
             if (run := self._runs.get(tenant_id)) is not None and not run.open:
-                self._spawn(_task(tenant_id), partial(self._begin, tenant_id))
+                self._start_queued(tenant_id)
         else:
             self._afterwards.discard(tenant_id)
         self._changed()
@@ -168,17 +178,23 @@ class Applies:
         from client.api import default_tags
         from client.models.default_tags import ApplyStarted
 
+        self._afterwards.discard(tenant_id)  # the request is sent once, also if a refresh begins before the response
+        self._starting.add(tenant_id)
         try:
             started = await self._requests.ask(default_tags.apply(tenant_id))
         except FrostError as error:
             if error.code == default_tags.IN_PROGRESS and error.run_id:
-                other = ApplyStarted(operation_id=error.operation_id, run_id=error.run_id)
-                await self._taken_up(tenant_id, Run(other.operation))
-            elif error.exit_code not in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
-                self._afterwards.discard(tenant_id)
+                self._afterwards.add(tenant_id)
+                started = ApplyStarted(operation_id=error.operation_id, run_id=error.run_id)
+            elif error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
+                self._afterwards.add(tenant_id)
+                self._changed()
+                return
+            else:
                 self._refused(tenant_id, error)
-            return
-        self._afterwards.discard(tenant_id)
+                return
+        finally:
+            self._starting.discard(tenant_id)
         await self._taken_up(tenant_id, Run(started.operation))
 
     async def _taken_up(self, tenant_id: str, run: Run) -> None:

@@ -282,7 +282,7 @@ class Collections:
                 self._take_away(listed, error)
             self._changed(listed.name)
         except Exception as error:
-            self._end(reading, FrostError(_unexpected_text(error), code="UNEXPECTED_ANSWER"))
+            self._end(reading, FrostError(_unexpected_text(error), code="UNEXPECTED_ANSWER"), is_last=True)
             self._changed(listed.name)
             raise
         except asyncio.CancelledError:
@@ -297,11 +297,11 @@ class Collections:
             self._take(listed, record_list, records)
 
     @staticmethod
-    def _end(reading: Reading, error: FrostError | None) -> None:
-        """Record the result of a read, unless an urgent request waits for the next one."""
+    def _end(reading: Reading, error: FrostError | None, *, is_last: bool = False) -> None:
+        """Record the result of a read, unless an urgent request waits for the next one. No read follows the last."""
         record_list = reading.record_list
         record_list.error = error
-        if not reading.flight.urgent:
+        if is_last or not reading.flight.urgent:
             record_list.state = "fresh" if error is None else "failed"
             record_list.settled.set()
 

@@ -1,10 +1,11 @@
 """Loaders of the lists, which read them from the platform in pages."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from client.api import account, activity, analysis, default_tags, groups, keys, policies, quotas
+from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from tui.state.jobs import RUNS
 from tui.state.tag_draft import StoredTags
@@ -30,6 +31,7 @@ class Model(Protocol):
 
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 Load = Callable[["Requests", str, str], AsyncIterator[Sequence[Any]]]
 
 
@@ -180,3 +182,13 @@ LOADERS: Mapping[str, Load] = {
     ),
 }
 """Loaders by list. Arguments: the requests, tenant id and subject."""
+
+
+async def unless_refused(ask: Callable[[], Awaitable[T]]) -> T | FrostError:
+    """Return a response, or the error if the principal may not have it. Other errors are raised."""
+    try:
+        return await ask()
+    except FrostError as error:
+        if error.exit_code is not Exit.NOT_ALLOWED:
+            raise
+        return error

@@ -29,6 +29,8 @@ class Topic(Enum):
     """The platform refused the credential: requests need another sign-in."""
     CONTEXT = auto()
     """The context in use, or its principal. All data of the former one was dropped."""
+    PRINCIPAL = auto()
+    """Another principal, context or endpoint is in use. Questions about the former one are outdated."""
     CONTEXTS = auto()
     """The contexts of the configuration."""
     IDENTITY = auto()

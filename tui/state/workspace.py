@@ -6,9 +6,9 @@ tasks, one for each name, and reports their errors.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from client.models.default_tags import ApplyOperation
     from client.models.tenants import Operation, Tenant
     from client.transport.async_client import AsyncClient
+    from client.transport.call import Call
     from client.transport.exchange import OnReply
     from tui.state.drafts import TagDrafts
 
@@ -64,19 +65,11 @@ class Workspace(ContextState):
         )
         """The lists: groups, policies and others."""
         self.applies = Applies(
-            self,
-            self._watch_apply,
-            spawn,
-            lambda: changed(Topic.APPLIES),
-            self._apply_ended,
-            self._apply_refused,
+            self, self._watch_apply, spawn, lambda: changed(Topic.APPLIES), self._apply_ended, self._apply_refused
         )
         """The running applies of default tags."""
         self.provisioning = Provisioning(
-            self._watch_provisioning,
-            spawn,
-            lambda: changed(Topic.OPERATIONS),
-            self._provisioned,
+            self._watch_provisioning, spawn, lambda: changed(Topic.OPERATIONS), self._provisioned
         )
         """The tenants being provisioned."""
         self._storing = asyncio.Lock()
@@ -177,6 +170,8 @@ class Workspace(ContextState):
             return True
         if self._client_connection is not None:
             await asyncio.to_thread(self._client_connection.invalidate_credential)
+            if visit is not self._visit:
+                return True
         self.connection = fresh
         self._changed(Topic.CONTEXTS)
         if self.link.state == "lost":
@@ -192,16 +187,19 @@ class Workspace(ContextState):
         self._leave()
         self.tenants = []
         self._memory.recent.clear()
+        self._changed(Topic.PRINCIPAL)
         self._changed(Topic.CONTEXT)
         self._notice(f"{self.context}: signed in as {self.who}, before as {former}", "warning")
 
     async def load(self) -> None:
         """Read identity and tenants. The old rows are shown until then."""
         from client.api import account, tenants  # after the first frame
+        from tui.state.loaders import unless_refused
 
         try:
             client = await self.client()
-            both = asyncio.gather(client.ask(account.me()), _unless_refused(client.ask(tenants.list_all(usage=True))))
+            listed = unless_refused(partial(client.ask, tenants.list_all(usage=True)))
+            both = asyncio.gather(client.ask(account.me()), listed)
             me, page = await self._observe(client, both)
         except FrostError as error:
             self._tenants_failed(error)
@@ -352,33 +350,51 @@ class Workspace(ContextState):
         """Switch to another context, also for commands."""
         self.arrive(await asyncio.to_thread(contexts.use, self.connection, name))
 
+    async def end_session(self, call: "Call[T]", why: Callable[[T], str]) -> T:
+        """Send a call that ends the session, and forget the session, unless another context is in use then."""
+        visit = self._visit
+        with self.ending_session():
+            result = await self.ask(call)
+            if visit is self._visit:
+                fresh = await asyncio.to_thread(contexts.session_ended, self.connection)
+        if visit is self._visit:
+            self.arrive(fresh, signed_out=why(result))
+        return result
+
+    async def reload_config(self, session_of: str = "") -> None:
+        """Read the config again after the user has changed it, and enter the context in use again if it differs.
+
+        `session_of` is the context whose session began or ended, which the config of a keyring does not show.
+        """
+        visit = self._visit
+        fresh = await asyncio.to_thread(contexts.again, self.connection)
+        if visit is not self._visit:
+            return
+        if fresh.context != self.connection.context or session_of == self.context:
+            is_ended = fresh.context.session_ended and not fresh.context.credentials.kinds
+            self.arrive(fresh, signed_out="you signed out" if is_ended else "")
+        else:
+            self.connection = fresh
+            self._changed(Topic.CONTEXTS)
+
     def arrive(self, connection: "Connection", *, signed_out: str = "") -> None:
         """Enter another context, or the same one with another endpoint or credential."""
         self._tenant_flag = None
-        former = self.enter(connection)
-        if former is not None:
+        before = self.context, self.endpoint
+        if (former := self.enter(connection)) is not None:
             self._spawn("leave", former.aclose)
+        if before != (self.context, self.endpoint):
+            self._changed(Topic.PRINCIPAL)
         if signed_out:
             # Send no requests, which would show the sign-in dialog. The header shows `signed_out`.
             self.link.refused(signed_out)
             self._memory.who = ""
             self.tenants_state, self.tenants_error = "failed", signed_out
-            self._changed(Topic.CONTEXT)
-            return
         self._changed(Topic.CONTEXT)
-        self.start()
+        if not signed_out:
+            self.start()
 
     async def close(self) -> None:
-        """Close the event streams and all other connections."""
+        """Close all connections."""
         self._streams.stop()
         await super().close()
-
-
-async def _unless_refused(response: Awaitable[T]) -> T | FrostError:
-    """Return a response, or the error if the principal may not have it. Other errors are raised."""
-    try:
-        return await response
-    except FrostError as error:
-        if error.exit_code is not Exit.NOT_ALLOWED:
-            raise
-        return error

@@ -7,6 +7,7 @@ Only irreversible actions are confirmed, by y/n or buttons or, if strict, by the
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events, on
@@ -21,6 +22,7 @@ from textual.worker import Worker
 
 from client.errors import FrostError
 from client.text import mixed_scripts, safe
+from tui.state import contexts
 from tui.terminal.textual_patches import LaysOutOnce, PatchedApp
 
 Result = TypeVar("Result")
@@ -73,6 +75,14 @@ class Dialog(LaysOutOnce, ModalScreen[Result]):
 
     listening = False
     _late_result: tuple[Result] | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._action = contexts.current_action()
+
+    def run_in_action(self, work: Callable[[], Awaitable[None]], group: str) -> Worker[None]:
+        """Run work in the background, as part of the action that opened the dialog."""
+        return self.app.run_worker(partial(contexts.run_as, self._action, work), group=group, exit_on_error=False)
 
     def close_with(self, result: Result) -> None:
         """Dismiss the dialog; below another one, as soon as that one is closed. `dismiss` would close the other one."""
@@ -181,7 +191,7 @@ class Sending(Dialog[Result | None], Generic[Draft, Result]):
         if self._worker is None:
             self._warned = False
             self.show_note("")
-            self._worker = self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
+            self._worker = self.run_in_action(partial(self._deliver, draft), "send key")
             self.set_timer(SOON, self._say_waiting)
 
     async def _deliver(self, draft: Draft) -> None:
@@ -329,6 +339,12 @@ class Confirm(Dialog[bool]):
         if action == "answer" and self.typed is not None:
             return False
         return super().check_action(action, parameters)
+
+    def on_principal_changed(self) -> None:
+        """Close the question: its answer would apply to another user or context."""
+        reason = "Closed without an answer, because the user or the context changed"
+        self.app.notify(f"{reason}: {self.question}", severity="warning", markup=False)
+        self.close_with(False)
 
     def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)

@@ -3,9 +3,9 @@
 It sends requests only through `Workspace.ask`, and belongs to the tenant in use when it was opened.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -32,6 +32,7 @@ from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.bars import Footer
 from tui.shell.routes import PrincipalLoaded
+from tui.state import contexts
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Menu
 
@@ -82,6 +83,7 @@ class PolicyEditor(EditorLayout):
         first_request = request.initial_values(document.text, catalogue)
         form = RequestForm(first_request, intercept_key=self.completion.handle_key)
         super().__init__(workspace, keys, document, pane, form, popup)
+        self._opened_by = contexts.current_action()
         self.catalogue = list(catalogue)
         self.request = Request("", "*", {})
         """The newest valid request, without an operation if the fields are invalid."""
@@ -332,13 +334,16 @@ class PolicyEditor(EditorLayout):
             return
         if action.opens_dialog:
             self.app.clear_notifications()  # a dialog shows them a second time
-        result = action.run(self)
-        if inspect.isawaitable(result):
-            self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
+        if action.is_async:
+            finish = partial(self._finish, action.title, partial(action.run, self))
+            work = partial(contexts.run_as, self._opened_by, finish)
+            _: Worker[None] = self.run_worker(work, group=action_id, exit_on_error=False)
+        else:
+            action.run(self)
 
-    async def _finish(self, title: str, work: Awaitable[None]) -> None:
+    async def _finish(self, title: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except FrostError as error:
             self.toast(f"{title}: {error.message}", "error")
 
