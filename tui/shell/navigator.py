@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from textual import on
 from textual.screen import Screen
-from textual.widget import AwaitMount
+from textual.widget import AwaitMount, Widget
 from textual.worker import Worker
 
 from tui.shell import routes
@@ -248,3 +248,9 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
             zoomed = not self.has_class("-zoom")
             self.set_class(zoomed, "-zoom")
             self.current.zoom(zoomed, detail=self.current.query_one(Detail).has_focus)
+
+
+def frame_of(widget: Widget) -> Navigator:
+    """Return the main screen of a widget."""
+    assert isinstance(widget.screen, Navigator)
+    return widget.screen
