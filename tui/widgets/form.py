@@ -14,6 +14,7 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.errors import FrostError
+from client.tenancy import LONGEST_NAME
 from client.text import safe
 from client.texts.refusals import may_exist
 from tui.widgets.dialog import Dialog, hint
@@ -195,9 +196,6 @@ def problem_text(error: FrostError) -> str:
     """Return an error with its hint and request id in one line."""
     request = f"request {error.request_id}" if error.request_id and not error.hint else ""
     return " · ".join(filter(None, (error.message, error.hint, request)))
-
-
-LONGEST_NAME = 128
 
 
 def check_name(name: str) -> str | None:
