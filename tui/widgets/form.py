@@ -34,7 +34,7 @@ class Field:
 
 
 class Form(Dialog[Mapping[str, str] | None]):
-    """Returns the values by field name, or None after Esc. Enter save from any field."""
+    """Returns the values by field name, or None after Esc. Enter saves from any field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "save", "Save", show=False)]
 
