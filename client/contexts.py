@@ -47,20 +47,20 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
     """
     _check_name(name)
     address = str(_endpoint(endpoint))
-    known = config.contexts.get(name)
-    if known is None:
+    context = config.contexts.get(name)
+    if context is None:
         drafted = Context(name, address, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
-    elif str(Endpoint.parse(known.api_endpoint)) == address:
+    elif str(Endpoint.parse(context.api_endpoint)) == address:
         return config
-    elif known.credentials.kinds or known.sources["api_endpoint"] == "default":
+    elif context.credentials.kinds or context.sources["api_endpoint"] == "default":
         raise FrostError(
-            f"context {safe(name)!r} exists with another endpoint, {safe(known.api_endpoint, 200)}",
+            f"context {safe(name)!r} exists with another endpoint, {safe(context.api_endpoint, 200)}",
             code="CONTEXT_EXISTS",
             hint="use another name, or change it: frost config use-context NAME, frost config set api_endpoint URL",
             exit_code=Exit.CONFLICT,
         )
     else:
-        drafted = known._replace(api_endpoint=address, sources={**known.sources, "api_endpoint": "context"})
+        drafted = context._replace(api_endpoint=address, sources={**context.sources, "api_endpoint": "context"})
     return config._replace(contexts={**config.contexts, name: drafted})
 
 
@@ -127,8 +127,8 @@ def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
         Notices for the user: the removed credentials.
     """
     address = str(_endpoint(endpoint))
-    notices = _remove_credentials_of_another(config, name, address)
-    with edit(config.path) as document:
+    with edit(config.path) as document:  # one write: if it fails, the credentials are still there
+        notices = _remove_credentials_of_another(document, config, name, address)
         document.context(name)["api_endpoint"] = quoted(address)
     return notices
 
@@ -138,24 +138,23 @@ def drop_endpoint(config: Config, name: str, default: str) -> list[str]:
 
     Removes credentials and returns notices as `set_endpoint` does.
     """
-    notices = _remove_credentials_of_another(config, name, default)
     with edit(config.path) as document:
+        notices = _remove_credentials_of_another(document, config, name, default)
         document.context(name).pop("api_endpoint", None)
     return notices
 
 
-def _remove_credentials_of_another(config: Config, name: str, endpoint: str) -> list[str]:
-    known = config.contexts.get(name)
-    if known is None or _is_same(known.api_endpoint, endpoint) or not known.credentials.kinds:
+def _remove_credentials_of_another(document: Document, config: Config, name: str, endpoint: str) -> list[str]:
+    context = config.contexts.get(name)
+    if context is None or _is_same(context.api_endpoint, endpoint) or not context.credentials.kinds:
         return []
     from client.auth import credential_store
 
-    kinds = " and ".join(_CREDENTIALS[kind] for kind in known.credentials.kinds)
-    removed = f"the {kinds} of context {safe(name)} for {safe(known.api_endpoint, 200)} {{}} removed"
+    kinds = " and ".join(_CREDENTIALS[kind] for kind in context.credentials.kinds)
+    removed = f"the {kinds} of context {safe(name)} for {safe(context.api_endpoint, 200)} {{}} removed"
     return [
-        removed.format("are" if len(known.credentials.kinds) > 1 else "is"),
-        *credential_store.forget(config, name, ended=False),
-        *(credential_store.forget_api_key(config, name) if "api_key" in known.credentials.kinds else ()),
+        removed.format("are" if len(context.credentials.kinds) > 1 else "is"),
+        *credential_store.remove_all(document, name),
     ]
 
 

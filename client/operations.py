@@ -165,14 +165,16 @@ def wait(
 
     Raises:
         FrostError: The operation cannot be read.
-        KeyboardInterrupt: The user stopped the wait; the operation continues.
+        KeyboardInterrupt: The user stopped the wait; the operation continues. Further signals have no effect.
     """
     gc.enable()  # the entry point of commands disables it, but a wait can last for hours
     return _until_interrupted(_wait(link, tenant_id, run_id, on_read, lost, on_reply, is_over, intervals, timing))
 
 
 def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Run a coroutine to its end or to the first termination signal. Later signals have no effect. Main thread only.
+    """Run a coroutine to its end or to the first termination signal. Main thread only.
+
+    Later signals have no effect, also after the return: one of them would interrupt the report of the first.
 
     `asyncio.run` raises KeyboardInterrupt at the second signal, wherever the loop is. That can lose a scheduled
     callback and block forever. It also waits for name lookups in threads.
@@ -182,7 +184,7 @@ def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, A
 
     def leave(number: int, frame: FrameType | None) -> None:
         nonlocal left
-        if not left and task is not None:
+        if not left and task is not None and not task.done():  # afterwards the loop may be closed
             task.cancel()
             loop.call_soon_threadsafe(lambda: None)  # wake the loop
         left = True
@@ -195,15 +197,18 @@ def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, A
         task = loop.create_task(work)
         if left:
             task.cancel()
-        return loop.run_until_complete(task)
+        result = loop.run_until_complete(task)
     except asyncio.CancelledError:
         if not left:
             raise
-        raise KeyboardInterrupt from None
     finally:
         loop.close()
-        for number, handler in former.items():
-            signal.signal(number, handler)
+        if not left:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+    if left:
+        raise KeyboardInterrupt
+    return result
 
 
 def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

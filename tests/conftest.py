@@ -33,7 +33,7 @@ settings.load_profile("frost")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(unit_level)
-    # Begun in the background of a script, the suite is told to ignore Ctrl-C, and would hand that on to what it tests.
+    # A shell starts background jobs of a script with Ctrl-C ignored. The programs under test would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -141,6 +141,14 @@ def forget_api_key(config: Config, name: str) -> list[str]:
         return _remove(document, name, "api_key")
 
 
+def remove_all(document: Document, name: str) -> list[str]:
+    """Remove the session and the API key of a context in an edited file. Return notices."""
+    member = document.context(name)
+    member.pop("session", None)
+    member.pop("api_key", None)
+    return [*_remove(document, name, "session"), *_remove(document, name, "api_key")]
+
+
 def _remove(document: Document, name: str, kind: str) -> list[str]:
     """Remove the credential of one kind from the file, and from the keyring if it is there."""
     credentials = document.credentials(name)

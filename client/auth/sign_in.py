@@ -239,7 +239,7 @@ def _verify_accepted(connection: Connection, session: Credential) -> None:
 
 
 def _store(connection: Connection, session: Credential) -> None:
-    """Store a new session for the context and use it. Call in `alone`: no refresh must overwrite it."""
+    """Store a new session for the context and use it. The caller holds `session_lock`, so no refresh overwrites it."""
     connection.notices += credential_store.save_session(
         connection.config, connection.context.name, session, connection.environ
     )

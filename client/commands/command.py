@@ -30,7 +30,7 @@ _HELP_WIDTH = 100
 
 
 class Lazy(NamedTuple):
-    """A command to import on first use. `summary` is its line in lists;"""
+    """A command to import on first use. `summary` is its line in lists."""
 
     target: str
     """`module:attribute`."""

@@ -3,10 +3,12 @@
 import atexit
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
+_Handler = Callable[[int, FrameType | None], Any]
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 _REPEAT_SECONDS = 0.01
 
@@ -44,23 +46,44 @@ def _interrupt_again(number: int, frame: FrameType | None) -> None:
 
 def _repeat_if_dropped(dropped: "sys.UnraisableHookArgs") -> None:
     if issubclass(dropped.exc_type, KeyboardInterrupt):
+        handler = signal.getsignal(signal.SIGINT)
+        if isinstance(handler, _EndsOnce):
+            handler.has_ended = False
         signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
     else:
         sys.__unraisablehook__(dropped)
 
 
+class _EndsOnce:
+    """Handler that raises KeyboardInterrupt for the first signal only. Another one would interrupt its report."""
+
+    def __init__(self, former: _Handler) -> None:
+        self._former = former
+        self.has_ended = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        current = signal.getsignal(signal.SIGINT)
+        if current is not self and callable(current):  # of `deferred`, or of a running event loop
+            current(signal.SIGINT, frame)
+        elif not self.has_ended:
+            self.has_ended = True
+            self._former(signal.SIGINT, frame)
+            self.has_ended = False  # in an import, the signal is repeated
+
+
 @contextmanager
 def ends_waiting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does. Ignored signals stay ignored (nohup)."""
-    former = {number: signal.getsignal(number) for number in _ENDINGS}
+    """Let the first of SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt. Ignored signals stay ignored (nohup)."""
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDINGS)}
+    interrupt = _EndsOnce(_as_function(former[signal.SIGINT]))
     try:
         for number, handler in former.items():
             if handler is not signal.SIG_IGN:
-                signal.signal(number, _as_ctrl_c)
+                signal.signal(number, interrupt)
         yield
     finally:
         for number, handler in former.items():
-            if signal.getsignal(number) is _as_ctrl_c:  # unless the signals are ignored by now
+            if signal.getsignal(number) is interrupt:  # unless the signals are ignored by now
                 signal.signal(number, handler)
 
 
@@ -72,12 +95,14 @@ def deferred() -> Iterator[None]:
         KeyboardInterrupt: An interruption was delayed.
     """
     former = signal.getsignal(signal.SIGINT)
+    interrupt = _as_function(former)
     caught = False
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal caught
         if caught:
-            raise KeyboardInterrupt
+            signal.signal(signal.SIGINT, former)  # which `interrupt` would call otherwise
+            interrupt(number, frame)
         caught = True
 
     if former is not signal.SIG_IGN:
@@ -87,7 +112,7 @@ def deferred() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, former)
         if caught:
-            raise KeyboardInterrupt
+            interrupt(signal.SIGINT, None)
 
 
 def from_now_on_ignored() -> None:
@@ -96,9 +121,5 @@ def from_now_on_ignored() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(signal.SIGINT)  # a running event loop has its own handler
-    if callable(handler):
-        handler(signal.SIGINT, frame)
-    else:
-        raise KeyboardInterrupt
+def _as_function(handler: _Handler | int | None) -> _Handler:
+    return handler if callable(handler) else signal.default_int_handler

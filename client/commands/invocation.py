@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from client.commands.output import Output
+from client.commands.output import Output, release_streams
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -294,7 +294,12 @@ class Invocation:
             self.output.warn(connection.notices.pop(0))
 
     def _log_exchange(self, entry: "RequestLogEntry") -> None:
-        self.talk.debug(entry.line())
+        from client.errors import FrostError
+
+        try:
+            self.talk.debug(entry.line())
+        except (FrostError, BrokenPipeError):  # must not lose the response, which may have a secret
+            release_streams()
 
     @cached_property
     def me(self) -> dict[str, Any]:

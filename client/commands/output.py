@@ -247,6 +247,17 @@ def _write(stream: TextIO, text: str, end: str = "\n") -> None:
         raise FrostError(f"the output could not be written: {error.strerror}", code=OUTPUT_FAILED) from error
 
 
+def release_streams() -> None:
+    """Replace closed output streams with the null device, so that Python's flush at exit does not fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def confirm(output: Output, question: str, *, refused: str, hint: str, typed: str = "") -> None:
     """Ask for confirmation. Only `y` and `yes`, or the text `typed`, confirm.
 

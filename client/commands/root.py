@@ -1,6 +1,5 @@
 """The root command: its groups, and the exit codes of a run."""
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from client import __version__
 from client.commands import usage_errors
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
-from client.commands.output import OUTPUT_FAILED, Output
+from client.commands.output import OUTPUT_FAILED, Output, release_streams
 from client.commands.parameters import Option
 from client.errors import Exit, FrostError
 
@@ -90,7 +89,7 @@ def main(argv: Sequence[str], *, intervals: "Intervals | None" = None) -> int:
             run.name_changed_tenants(look_up=False)
         return code
     except BrokenPipeError:
-        _let_go()
+        release_streams()
         return _PIPE_CLOSED
     except KeyboardInterrupt:
         _end_line()
@@ -140,7 +139,7 @@ def _run(arguments: list[str], run: Invocation) -> int:
     except FrostError:  # the terminal is closed: only the exit code reports the failure
         failure.code = OUTPUT_FAILED
     if failure.code == OUTPUT_FAILED:
-        _let_go()
+        release_streams()
     return int(failure.exit_code)
 
 
@@ -164,14 +163,3 @@ def _without_secrets(text: str) -> str:
     import re
 
     return re.sub(r"[\w.~+/=-]{20,}", lambda match: f"{match[0][:4]}…", text)
-
-
-def _let_go() -> None:
-    """Replace closed output streams with the null device, so that Python's flush at exit does not fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)

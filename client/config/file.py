@@ -137,7 +137,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
 
     Raises:
         FrostError: The file cannot be written, for example on a full disk, or not synced to disk (exit 1). The hint
-            returns whether the file has changed.
+            names the state of the file.
     """
     folder = os.path.dirname(path)
     temporary = f"{_temporary(lock_of or path)}{os.urandom(8).hex()}.tmp"

@@ -24,6 +24,8 @@ from client.transport.endpoint import Endpoint
 if TYPE_CHECKING:
     from client.transport.call import Credential as Signing
 
+TAKEN = 75
+"""Exit code of programs of the service if another process holds the lock of the data directory."""
 STOP_SECONDS = 20.0
 _PAUSE = 0.02
 

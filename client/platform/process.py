@@ -27,7 +27,7 @@ from client.paths import (
     socket_path,
     socket_path_in,
 )
-from client.platform.control import OperatorConnection, answers, forget_stop, open_own, stop
+from client.platform.control import TAKEN, OperatorConnection, answers, forget_stop, open_own, stop
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 START_SECONDS = 20.0
 POLL_SECONDS = 0.01
-TAKEN = 75
-"""Exit code of the service if another process holds the lock of the data directory."""
 _TAKEN_PAUSE = 0.2
 _LOG_LINES = 5
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import httpx
 
-from client.errors import FrostError
+from client.errors import Exit, FrostError
 from client.text import safe
 from client.transport.call import (
     NOT_LISTENING,
@@ -132,7 +132,7 @@ class AsyncClient(Driver):
                 await response.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections, which ends streams."""
+        """Close all connections, which ends streams and interrupts requests; a write raises FrostError (exit 7)."""
         for task in self._tasks:
             task.cancel()
         if self._client is not None:
@@ -190,6 +190,8 @@ class AsyncClient(Driver):
         except asyncio.CancelledError:
             if responses is not None:
                 self._start(_close_stream(task, responses))
+            if task.cancelled() and not _is_cancelled() and wire.method not in ("GET", "HEAD"):
+                raise _interrupted() from None
             raise
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -233,6 +235,20 @@ class AsyncClient(Driver):
                 # Loading certificate authorities takes tens of milliseconds, so it must not block the event loop.
                 self._client = await asyncio.to_thread(_client, self._connection, self._timing)
             return self._client
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _interrupted() -> FrostError:
+    return FrostError(
+        "the request was interrupted and its result is unknown",
+        code="REQUEST_INTERRUPTED",
+        hint="check the current state before you repeat the change",
+        exit_code=Exit.UNREACHABLE,
+    )
 
 
 class _ResponseTooLong(Exception):

@@ -41,6 +41,16 @@ def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
         assert document["key"].startswith(document["apiKey"]["keyPrefix"])
 
 
+@pytest.mark.parametrize("closed", ["2>/dev/full", "2>&-"])
+def test_a_log_that_cannot_be_written_does_not_lose_the_secret(owner: Account, closed: str) -> None:
+    words = ("account", *CREATE, "compute:read", "-q", "-o", "json", "--debug")
+    shell = ["/bin/sh", "-c", f'exec "$0" -m tui "$@" {closed}', sys.executable, *words]
+    environment = owner.home.environment()
+    done = subprocess.run(shell, env=environment, cwd=owner.home.path, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done
+    assert owner.home.request("GET", "/api/v1/me", key=json.loads(done.stdout)["key"]).status == 200
+
+
 def test_a_key_is_read_and_revoked_without_its_secret_and_invalid_times_are_refused(owner: Account) -> None:
     key = Key(owner, "compute:read", "dns:read", more=("--description", "for the tests", "--rate-limit", "42"))
     assert owner.done("api-key", "get", key.id) == key.made

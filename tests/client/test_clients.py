@@ -1,5 +1,6 @@
 """Both drivers against real sockets: one table of rules, driven twice."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ from client.api import account, platform, tenants
 from client.auth import oidc
 from client.auth.credential_store import Credential as Stored
 from client.errors import Exit, FrostError
+from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import fetch
 from client.transport.call import Call
 from client.transport.endpoint import Endpoint
@@ -486,6 +488,40 @@ def test_requests_to_the_identity_provider_are_not_signed(driver: str) -> None:
     heard = service.heard[0]
     assert (reply.status, heard.target, heard.body) == (400, "/issuer/token", b"grant_type=x")
     assert not {"authorization", "x-api-key"} & set(heard.headers)
+
+
+def interrupted(call: Call[object]) -> BaseException | None:
+    """The error of a call whose client is closed before the response."""
+
+    async def closing() -> BaseException | None:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+        def silent(_: Heard) -> Iterable[bytes]:
+            loop.call_soon_threadsafe(arrived.set)
+            released.wait(60)
+            yield b""
+
+        with Service(silent) as service:
+            http = AsyncClient(Context(service.endpoint))
+            sending = asyncio.create_task(http.ask(call))
+            await arrived.wait()
+            await http.aclose()
+            await asyncio.wait([sending])
+            return asyncio.CancelledError() if sending.cancelled() else sending.exception()
+
+    released = threading.Event()
+    try:
+        return asyncio.run(closing())
+    finally:
+        released.set()
+
+
+def test_a_write_whose_client_is_closed_has_an_unknown_result() -> None:
+    error = interrupted(tenants.create("o-1", "Web Shop"))
+    assert isinstance(error, FrostError)
+    assert (error.code, error.exit_code) == ("REQUEST_INTERRUPTED", Exit.UNREACHABLE)
+    assert error.message == "the request was interrupted and its result is unknown"
+    assert isinstance(interrupted(account.me()), asyncio.CancelledError)
 
 
 def test_an_answer_given_before_the_body_was_sent_is_read() -> None:

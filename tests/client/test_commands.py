@@ -12,7 +12,8 @@ import yaml
 from client.commands.command import Group
 from client.commands.config import masked
 from client.commands.root import root
-from tests.client.scripted import Run
+from client.errors import Exit
+from tests.client.scripted import Run, Scripted
 from tests.homes import Home, write_config
 
 KEY = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -305,3 +306,11 @@ def test_serving_while_a_platform_runs_is_one_line_with_the_next_step(home: Home
     assert (refused.code, len(refused.err.splitlines())) == (6, 1)
     assert refused.err.startswith("frost: ")
     assert "frost platform stop" in refused.err
+
+
+@pytest.mark.parametrize("address", [{}, {"email": ""}, {"email": " "}])
+def test_an_account_without_an_address_is_not_deleted(platform: Scripted, address: dict[str, str]) -> None:
+    platform.on("GET /api/v1/me", {"id": "u-1", "name": "Ann", **address})
+    ended = platform.run("account", "delete", "--yes", "-o", "json")
+    assert (ended.code, ended.error()["code"]) == (Exit.REFUSED, "ADDRESS_MISSING")
+    assert platform.sent() == ["GET /api/v1/me"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from client import connection, contexts
+from client.config.strict_yaml import MAX_BYTES
 from client.errors import Exit, FrostError
 from tests.homes import Home
 
@@ -82,6 +83,19 @@ def test_credentials_are_never_sent_to_another_endpoint(home: Home) -> None:
     stored = home.read_config().contexts["a"].credentials
     assert (stored.access_token, stored.refresh_token, stored.api_key) == ("", "", "")
     assert contexts.set_endpoint(home.read_config(), "a", "https://three.example/api") == []
+
+
+def test_an_endpoint_that_cannot_be_stored_keeps_the_credentials(home: Home) -> None:
+    """The longer endpoint makes the file too large, but the file without its credentials would fit."""
+    context = (
+        "contexts:\n  a:\n    api_endpoint: https://one.example/api\n"
+        "    credentials: {access_token: A, refresh_token: R, expires_at: 9, api_key: K}\n"
+    )
+    home.write_config(context + "#" * (MAX_BYTES - len(context) - 2) + "\n")
+    before = home.config.read_bytes()
+    with pytest.raises(FrostError, match="larger than"):
+        contexts.set_endpoint(home.read_config(), "a", f"https://two.example/{'a' * 200}")
+    assert home.config.read_bytes() == before
 
 
 def test_init_keeps_the_file_that_was_there(home: Home) -> None:

@@ -1,15 +1,21 @@
 """Signals during a wait and at the end of a command."""
 
+import asyncio
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from client import operations
+from client.commands.default_tags.apply_job import Going, _interruptible
 from client.commands.interruption import deferred, ends_waiting, from_now_on_ignored
+from client.errors import FrostError
 
 pytestmark = pytest.mark.process
 
@@ -80,6 +86,85 @@ def test_a_request_on_the_way_gets_its_answer_before_the_first_interruption_but_
         assert interrupted(number)
         assert interrupted(number, refused=True)
     assert not interrupted(signal.SIGINT, signal.SIGTERM)
+
+
+async def interrupted_operation() -> dict[str, Any]:
+    signal.raise_signal(signal.SIGINT)
+    await asyncio.sleep(60)
+    return {}
+
+
+def interrupt_loop() -> None:
+    operations._until_interrupted(interrupted_operation())
+
+
+def interrupt_program() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def interrupt_request() -> None:
+    with deferred():
+        signal.raise_signal(signal.SIGINT)
+
+
+def interrupt_again(wait: Callable[[], None], number: signal.Signals, events: int) -> tuple[str, bool]:
+    """Interrupt a wait, and again some calls and returns later. Return the error, and whether it came so far."""
+    left = events
+    is_interrupted = False
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal left, is_interrupted
+        is_interrupted = is_interrupted or argument is signal.raise_signal
+        left -= is_interrupted
+        if not left:
+            sys.setprofile(None)
+            signal.raise_signal(number)
+
+    try:
+        with _interruptible() as going:
+            going[:] = [Going("apply-1", "run-1", "the apply continues")]
+            sys.setprofile(count)
+            wait()
+    except FrostError as error:
+        sys.setprofile(None)
+        return error.message, left <= 0
+    except KeyboardInterrupt:
+        return "KeyboardInterrupt", True
+    finally:
+        sys.setprofile(None)
+    return "no interruption", True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("wait", [interrupt_loop, interrupt_program, interrupt_request])
+def test_a_second_interruption_at_any_moment_leaves_the_name_of_the_run(
+    wait: Callable[[], None], number: signal.Signals
+) -> None:
+    events = 0
+    is_second_sent = True
+    while is_second_sent:
+        events += 1
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        message, is_second_sent = interrupt_again(wait, number, events)
+        assert message == "stopped waiting; the apply continues (operation apply-1, run run-1)", events
+    assert events > 5
+
+
+def test_an_interruption_after_the_end_of_the_loop_is_an_interruption() -> None:
+    """The first signal can arrive when the loop is closed and its handlers are not restored yet."""
+
+    def interrupt(frame: FrameType, event: str, argument: object) -> None:
+        if event == "return" and frame.f_code is asyncio.BaseEventLoop.close.__code__:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    async def completed() -> dict[str, Any]:
+        sys.setprofile(interrupt)
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        operations._until_interrupted(completed())
 
 
 ENDING = """
@@ -165,8 +250,8 @@ def test_ctrl_c_while_the_program_is_loaded_prints_nothing(module: str) -> None:
 
 
 DROPPED = """
-import signal, sys, time, weakref
-from client.commands import root
+import contextlib, signal, sys, time, weakref
+from client.commands import interruption, root
 sys.argv = ["frost"]
 import tui.__main__ as start
 
@@ -178,8 +263,9 @@ def callback(_):
 def command(words):
     thing = Thing()
     reference = weakref.ref(thing, callback)
-    del thing  # Python prints and drops an exception of the callback, as for those of the import system
-    time.sleep(60)
+    with {waiting}:
+        del thing  # Python prints and drops an exception of the callback, as for those of the import system
+        time.sleep(60)
     return 0
 
 root.main = command
@@ -187,8 +273,9 @@ sys.exit(start.main(["tenant"]))
 """
 
 
-def test_ctrl_c_that_python_drops_is_not_lost() -> None:
-    assert run_script(DROPPED) == (130, b"", b"")
+@pytest.mark.parametrize("waiting", ["contextlib.nullcontext()", "interruption.ends_waiting()"])
+def test_ctrl_c_that_python_drops_is_not_lost(waiting: str) -> None:
+    assert run_script(DROPPED.format(waiting=waiting)) == (130, b"", b"")
 
 
 IMPORTING = """

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,7 @@ AWAY = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "startin
 COMPLETED = {**RUNNING, "status": "completed", "progress": 100, "result": {"summary": {}}}
 
 
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 QUICK = Intervals(coalesce=0.01)
 HASTY = Timing(backoff=(0.0,))
 
@@ -192,7 +193,7 @@ def press_twice() -> None:
 
 
 def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
-    """Wait during interruptions; the second one may come when the handlers are restored."""
+    """Wait during interruptions; the second one may come after the wait."""
     hurry.start()
     try:
         client_operations.wait(Context(endpoint), "t", "r", lambda one: None, intervals=QUICK)
@@ -200,18 +201,29 @@ def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
         hurry.join()
 
 
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    """Restore the handlers: those of a wait remain after an interruption."""
+    former = {number: signal.getsignal(number) for number in ENDINGS}
+    yield
+    for number, handler in former.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_before")
 def test_of_two_interruptions_at_once_the_first_ends_the_wait() -> None:
     former = signal.getsignal(signal.SIGINT)
     with Service(served(answer(200, RUNNING))) as service:
         for number in range(20):
+            signal.signal(signal.SIGINT, former)
             hurry = threading.Timer(0.05 + number / 100, press_twice)
             with pytest.raises(KeyboardInterrupt):
                 wait_beside(hurry, service.endpoint)
-            assert signal.getsignal(signal.SIGINT) is former
 
 
 @pytest.mark.parametrize("within", [0.0, 0.02])
+@pytest.mark.usefixtures("as_before")
 def test_an_interruption_at_a_time_limit_is_an_interruption(within: float) -> None:
     """asyncio ends a timeout by cancellation, as an interruption does."""
 
@@ -231,6 +243,7 @@ def test_an_interruption_at_a_time_limit_is_an_interruption(within: float) -> No
         client_operations._until_interrupted(limited())
 
 
+@pytest.mark.usefixtures("as_before")
 def test_an_interruption_does_not_wait_for_a_name_that_is_still_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake is a network without a name server."""
     answered = threading.Event()

@@ -19,6 +19,7 @@ from tui.shell.app import FrostApp
 from tui.shell.list_screen import ListScreen
 from tui.state import preferences
 from tui.state.context_state import Limits
+from tui.state.debug_log import DebugLog
 from tui.widgets.dialog import Confirm
 
 PATIENCE = 60.0
@@ -254,6 +255,7 @@ async def opened(
     size: tuple[int, int] = (120, 36),
     launch: Launch | None = None,
     limits: Limits | None = None,
+    debug_log: DebugLog | None = None,
 ) -> AsyncIterator[Ui]:
     """The application in this process, on the platform of a home, without the preferences of an earlier test."""
     for name, value in home.environment().items():
@@ -263,7 +265,7 @@ async def opened(
     memory = preferences.path_of(os.environ)
     memory.unlink(missing_ok=True)
     connection = await asyncio.to_thread(resolve, os.environ)
-    app = FrostApp(connection, launch or Launch(), memory, limits=limits)
+    app = FrostApp(connection, launch or Launch(), memory, debug_log, limits=limits)
     async with app.run_test(size=size, notifications=True) as pilot:
         ui = Ui(app, pilot)
         await ui.until(lambda: app.focused is not None, "the first frame")

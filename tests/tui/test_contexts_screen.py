@@ -164,6 +164,26 @@ async def test_a_form_is_not_sent_in_the_next_context(demo: Home, monkeypatch: p
 
 
 @pytest.mark.slow
+async def test_hints_name_the_configured_keys(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo_slow.start()
+    config = demo_slow.config.read_text()
+    spare = "  spare:\n    credentials: {access_token: A}\n"
+    keys = "keys:\n  contexts.sign_in: v\n  contexts.sign_out: w\n  contexts.use: ''\n  app.refresh: x\n"
+    demo_slow.write_config(config.replace("contexts:\n", f"contexts:\n{spare}") + keys)
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("5", "n", shows="Create a context")
+        await fill(ui, "work", "https://away.example/api")
+        await ui.press("enter", toast="Saved context work · v to sign in")
+        assert not any("to use" in message for message in ui._messages)
+        await ui.press("delete", on="spare", shows=("stays valid until it expires", "w to sign out"))
+        await ui.press("escape", gone="Delete this context?")
+        await ui.press("w", on="local", shows="Sign out?")
+        await ui.answer("y", head="not signed in", toast="Signed out of local")
+        await ui.press("1", "n", toast="you signed out; x to sign in")
+
+
+@pytest.mark.slow
 async def test_a_sign_in_in_another_terminal_is_followed_after_the_end_of_the_session(demo_slow: Home, ui: Ui) -> None:
     for closes in (True, False):  # the dialog was closed, or is open
         await ui.expect_head("owner@aurora.example · session")

@@ -71,6 +71,17 @@ def test_an_editor_that_fails_loses_nothing(demo: Home, tmp_path: Path) -> None:
             assert name in program.wait_for('"rules"')
 
 
+def test_an_edit_that_is_not_utf_8_is_kept(demo: Home, tmp_path: Path) -> None:
+    latin = script(tmp_path, "latin", "path.write_bytes(b'caf\\xe9')")
+    with policy_editor(demo, "enter", EDITOR=str(latin), TMPDIR=str(tmp_path)) as program:
+        program.write(F4)
+        program.wait_for("cannot be read: not UTF-8")
+        *_, path, _ = ast.literal_eval((tmp_path / "seen").read_text())
+        program.wait_for("Your edit is in")
+        assert Path(path).parent.name in "".join(program.text.split())
+        assert Path(path).read_bytes() == b"caf\xe9"
+
+
 def text_of(draft: Path) -> str:
     return str(json.loads(draft.read_text())["text"])
 

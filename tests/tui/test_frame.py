@@ -152,6 +152,9 @@ async def test_configured_keys_win_and_conflicts_are_reported(shared: Home, monk
         await ui.pilot.pause(0.3)
         await ui.gone("Create a tenant")
         await ui.press("s", shows="JSON")
+        await ui.press("escape", gone="JSON")
+        ui.app.workspace.tenants = []
+        assert ui.screen.empty() == "You have no tenants yet; a to create one."
     shared.write_config(config)
 
 

@@ -15,6 +15,7 @@ from tests.homes import Home
 from tests.leaks import secrets_in
 from tests.people import AURORA, VIEWER
 from tests.tui.alone import asked
+from tests.tui.editing import hung
 from tests.tui.screens import SMALL, Ui, opened, signed_in
 from tui.account.key_create import NewSecret
 from tui.widgets.lines import LineInput, Secret, Unsaid
@@ -286,3 +287,16 @@ async def test_a_form_waits_for_the_platform_and_can_be_left(
             await ui.press("ctrl+s", shows="Waiting for the platform")
             await ui.press("escape", shows="Press Esc again to close")
             await ui.press("escape", toast="Closed before the response", gone="Esc cancel")
+
+
+@SMALL
+async def test_a_key_whose_request_ends_with_the_context_may_exist(demo: Home, ui: Ui) -> None:
+    await form(ui, "cut off")
+    await choose(ui, "dns:read")
+    client = await ui.app.workspace.client()
+    with hung(demo):
+        await ui.press("ctrl+s", shows="Waiting for the platform")
+        await ui.until(lambda: bool(client._tasks), "the request")
+        ui.app.workspace.arrive(ui.app.workspace.connection)
+        await ui.expect("the request was interrupted and its result is unknown; the key may exist:")
+    await ui.press("escape", "escape", gone="New API key in")

@@ -21,6 +21,7 @@ from tests.tui.screens import Ui, add_other_context, opened, sign_in_questions
 from tui.state import loaders
 from tui.state.context_state import BACKOFF
 from tui.state.contexts import config_changes
+from tui.state.debug_log import DebugLog
 
 
 async def test_a_sign_in_elsewhere_is_noticed_and_shows_nothing_of_the_former_user(demo: Home, ui: Ui) -> None:
@@ -145,3 +146,23 @@ async def test_the_cursor_returns_to_a_record_of_a_later_page(demo: Home, monkey
         last = ui.under_cursor
         assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
         await ui.press("r", head="member@aurora.example · session", shows="3 groups", cursor=last)
+
+
+@pytest.fixture
+def full_log(tmp_path: Path) -> DebugLog:
+    """A log on a full disk."""
+    log = DebugLog(str(tmp_path / "debug.log"))
+    with Path("/dev/full").open("wb") as full:
+        os.dup2(full.fileno(), log._file.fileno())
+    return log
+
+
+@pytest.mark.slow
+async def test_a_log_on_a_full_disk_is_reported_once_and_loses_no_response(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, full_log: DebugLog
+) -> None:
+    async with opened(shared, monkeypatch, debug_log=full_log) as ui:
+        await ui.expect_head("connected")
+        await ui.expect_toast("No space left on device. The log is incomplete")
+        await ui.press("6", shows="deploy-pipeline")
+        assert sum("No space left" in message for message in ui._messages) == 1

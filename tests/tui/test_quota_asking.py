@@ -4,9 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from textual.widgets import Button
 
 from tests.homes import Home
 from tests.people import AURORA, DATA_LAKE, WEB_SHOP
+from tests.tui.editing import hung
 from tests.tui.screens import SMALL, Ui
 from tui.quotas.request_dialog import NOT_SENT
 
@@ -135,3 +137,18 @@ async def test_a_form_keeps_its_input_over_a_moved_bound_and_a_lost_connection(d
     await form(ui, "vcpu", "210", "launch")
     await asyncio.to_thread(demo.frost, "platform", "stop")
     await ui.press("enter", shows=("New limit", "launch", "the request may exist: check Quota requests"))
+
+
+async def test_a_form_waits_for_the_outcome_and_can_be_left(demo: Home, ui: Ui) -> None:
+    for limit, leaves in (("70", False), ("80", True)):
+        await form(ui, "instance", limit, "launch")
+        cancel = ui.app.screen.query_one("#cancel", Button)
+        with hung(demo):
+            await ui.press("ctrl+s", shows="Waiting for the platform")
+            cancel.press()
+            await ui.expect("New limit", "Press Esc again to close")
+            if leaves:
+                cancel.press()
+                await ui.see(gone="New limit", toast="Closed before the response: the request may exist")
+        if not leaves:
+            await ui.see(gone="New limit", toast="Instances: 60 → 70 approved")

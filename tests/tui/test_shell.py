@@ -244,3 +244,16 @@ async def test_a_question_names_its_effect_and_enter_does_nothing(ui: Ui) -> Non
         if ui.app.screen is question:  # it requests that a name is typed
             await ui.press("escape")
         await ui.see(top=ui.app.frame)
+
+
+async def test_a_screen_that_is_left_while_it_opens_has_its_stored_order(ui: Ui) -> None:
+    await ui.expect_head("connected")
+    ui.app.workspace.state.sort["policies"] = ["name", True]
+    ui.app.frame.go("policies")
+    while not ui.app.frame.query("#screen-policies"):  # noqa: ASYNC110  (it ends within the mount)
+        await asyncio.sleep(0)
+    ui.app.frame.go("tenants")
+    await ui.until(lambda: ui.screen.NAME == "tenants" and ui.screen.display, "the other screen")
+    ui.app.frame.go("policies")
+    await ui.until(lambda: ui.screen.NAME == "policies", "the screen")
+    assert ui.screen.sort_state() == ["name", True]

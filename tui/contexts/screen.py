@@ -11,6 +11,7 @@ from client.tables.columns import CONTEXT, Column, Record
 from tui.contexts import sign_in
 from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
+from tui.shell.navigator import frame_of
 from tui.shell.routes import UndoCleared
 from tui.state import contexts
 from tui.state.context_state import credential_words
@@ -143,7 +144,10 @@ class Contexts(ListScreen[ContextSummary]):
             await self._changed()
             self.set_filter("")
             self.table.select(name)
-            self.app.notify(f"Saved context {name} · i to sign in, u to use", markup=False)
+            label = frame_of(self).keys.label
+            steps = (("contexts.sign_in", "sign in"), ("contexts.use", "use"))
+            hints = ", ".join(f"{label(action)} to {verb}" for action, verb in steps if label(action))
+            self.app.notify(f"Saved context {name}" + (f" · {hints}" if hints else ""), markup=False)
 
         await show_until_saved(self.app.push_screen_wait, build, {"name": "", "endpoint": "", "region": ""}, save)
 
@@ -161,7 +165,8 @@ class Contexts(ListScreen[ContextSummary]):
             ("Effect", "permanently removed from this machine"),
         ]
         if "session" in labels:
-            facts.append(("Session", "stays valid until it expires; o to sign out first"))
+            key = frame_of(self).keys.label("contexts.sign_out")
+            facts.append(("Session", "stays valid until it expires" + (f"; {key} to sign out first" if key else "")))
         if not await self.app.push_screen_wait(Confirm("Delete this context?", facts, yes="Delete")):
             return
         for notice in await asyncio.to_thread(contexts.remove, self.workspace.connection, name):

@@ -1,7 +1,6 @@
 """Form for a quota request. It shows the expected outcome while the limit is typed."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 from textual import on
@@ -16,7 +15,7 @@ from client import quota_rules
 from client.errors import Exit, FrostError
 from client.quota_rules import LONGEST_REASON, Foreseen, normalize_reason, whole_number
 from client.text import safe
-from tui.widgets.dialog import Dialog, Result, hint
+from tui.widgets.dialog import Result, Sending, Waiting, hint
 from tui.widgets.lines import LineInput
 
 SIGNS = {
@@ -47,8 +46,15 @@ class RequestDraft(NamedTuple):
 Facts = Callable[[], Sequence[tuple[str, str]]]
 
 
-class QuotaForm(Dialog[Result | None]):
-    """Returns the result of `send`, or None if cancelled. It remains open if `send` returns None or fails."""
+REQUESTING = Waiting(
+    "Waiting for the platform …",
+    "No response yet. Press Esc again to close; the limit may still change.",
+    "Closed before the response: the request may exist. Check Quota requests",
+)
+
+
+class QuotaForm(Sending[RequestDraft, Result]):
+    """Shows the expected outcome of a request, and sends it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "save", "Send", show=False, priority=True),
@@ -67,6 +73,7 @@ class QuotaForm(Dialog[Result | None]):
         .quota--count { height: 1; margin-left: 14; color: $text-muted; }
         .quota--count.-problem { color: $text-error; }
         .quota--problem { height: auto; min-height: 1; max-height: 3; color: $text-error; }
+        .quota--problem.-waiting { color: $text-muted; }
         .dialog--buttons { height: 1; margin-top: 0; }
         .dialog--buttons Button { border: none !important; height: 1; }
     }
@@ -95,10 +102,9 @@ class QuotaForm(Dialog[Result | None]):
             limit: Initial limit.
             reason: Initial reason.
         """
-        super().__init__()
-        self._title, self._facts, self._foresee, self._send = title, facts, foresee, send
+        super().__init__(send, REQUESTING)
+        self._title, self._facts, self._foresee = title, facts, foresee
         self._unit, self._limit, self._reason = unit, limit, reason
-        self._sending = False
 
     def title_text(self) -> str:
         return self._title
@@ -165,14 +171,26 @@ class QuotaForm(Dialog[Result | None]):
         offer = OFFER if forecast.outcome == quota_rules.REVIEW else ""
         return Content.assemble((f"{sign} ", tone), safe(forecast.explanation), offer), forecast.outcome
 
-    def _show_problem(self, text: str, field: str = "") -> None:
-        self.query_one(".quota--problem", Static).update(Content(safe(text)))
-        if field:
-            self._entry(field).focus()
+    def show_note(self, text: str) -> None:
+        self._put(text, waiting=True)
+
+    def show_refusal(self, error: FrostError) -> None:
+        self._put(refused(error))
+        self._show_outcome()
+
+    def _show_problem(self, text: str, field: str) -> None:
+        self._put(text)
+        self._entry(field).focus()
+
+    def _put(self, text: str, *, waiting: bool = False) -> None:
+        line = self.query_one(".quota--problem", Static)
+        line.set_class(waiting, "-waiting")
+        line.update(Content(safe(text)))
 
     @on(Input.Changed)
     def _changed(self) -> None:
-        self._show_problem("")
+        if not self.sending:
+            self._put("")
         self._show_outcome()
 
     # Sending
@@ -196,38 +214,17 @@ class QuotaForm(Dialog[Result | None]):
             return None
 
     def action_save(self) -> None:
-        draft = None if self._sending else self._valid_draft()
+        draft = None if self.sending else self._valid_draft()
         if draft is not None:
-            self._sending = True
-            self._show_problem("")
-            self.run_in_action(partial(self._deliver, draft), "request quota")
-
-    async def _deliver(self, draft: RequestDraft) -> None:
-        try:
-            answer = await self._send(draft)
-        except FrostError as error:
-            self._show_problem(refused(error))
-            self._show_outcome()
-        else:
-            if answer is not None:
-                self.dismiss(answer)
-        finally:
-            self._sending = False
+            self.deliver(draft)
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
         self.action_save()
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "save":
-            self.action_save()
-        else:
-            self.dismiss(None)
-
-    def action_cancel(self) -> None:
-        if not self._sending:  # the result is shown before the form closes
-            self.dismiss(None)
+    @on(Button.Pressed, "#save")
+    def _pressed(self) -> None:
+        self.action_save()
 
 
 def refused(error: FrostError) -> str:

@@ -39,6 +39,7 @@ from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
     from client.connection import Connection
+    from client.transport.exchange import RequestLogEntry
     from tui.state.debug_log import DebugLog
 
 
@@ -85,7 +86,7 @@ class FrostApp(KeyQueueApp):
             notice=self._notice,
             tenant_flag=launch.tenant,
             read_only=launch.read_only,
-            on_reply=debug_log.write if debug_log is not None else None,
+            on_reply=partial(self._log_exchange, debug_log) if debug_log is not None else None,
             limits=limits,
         )
         self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self.type_ahead.hold_for_dialog)
@@ -194,6 +195,10 @@ class FrostApp(KeyQueueApp):
 
     def _notice(self, text: str, severity: Severity) -> None:
         self.frame.toast(text, severity)
+
+    def _log_exchange(self, debug_log: "DebugLog", entry: "RequestLogEntry") -> None:
+        if problem := debug_log.write(entry):
+            self.frame.toast(problem, "warning")
 
     @on(SignInRequired)
     def _sign_in(self) -> None:

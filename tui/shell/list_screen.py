@@ -61,7 +61,6 @@ class ListScreen(Row, Generic[T]):
         self.workspace = workspace
         self.subject: Subject | None = None
         """The record whose contents are shown; None on other screens."""
-        self._sort_restored = False
 
     def compose(self) -> ComposeResult:
         with Stack(classes="screen--list"):
@@ -73,6 +72,7 @@ class ListScreen(Row, Generic[T]):
         yield detail
 
     def on_mount(self) -> None:
+        self.restore_sort(self.workspace.state.sort.get(self.NAME, []))
         self.show()
         self.show_detail()  # with the first frame, not after it
 
@@ -213,7 +213,6 @@ class ListScreen(Row, Generic[T]):
         column = next((column for column in self.table.view.columns if state and column.key == state[0]), None)
         if column is not None:
             self.table.sort_by(column, reverse=len(state) > 1 and state[1] is True)
-        self._sort_restored = True
 
     def escape(self) -> bool:
         """Go back one level within the screen. Return False at the first level."""
@@ -230,8 +229,7 @@ class ListScreen(Row, Generic[T]):
     @on(RecordTable.Arranged)
     def _arranged(self) -> None:
         view = self.table.view
-        if self._sort_restored:  # otherwise the stored order would be overwritten before it is restored
-            self.workspace.state.sort[self.NAME] = self.sort_state()
+        self.workspace.state.sort[self.NAME] = self.sort_state()
         marks = f"{len(view.marks)} marked" if view.marks else ""
         text = " · ".join(part for part in (self.count_text(view), marks, self.freshness_text()) if part)
         self.heading.count(text)

@@ -107,8 +107,6 @@ class MainScreen(Navigator):
             yield TooSmall()
 
     def on_mount(self) -> None:
-        assert self.current is not None
-        self.current.restore_sort(self.workspace.state.sort.get(self.current.NAME, []))
         self.history.visit(self.view())
         self.show_header()
         self.show_keys()

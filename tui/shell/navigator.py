@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from textual import on
 from textual.screen import Screen
+from textual.widget import AwaitMount, Widget
 from textual.worker import Worker
 
 from tui.shell import routes
@@ -124,7 +125,8 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
         if screen is None:
             screen = self.make(name)
             await self.query_one("#body").mount(screen)
-            screen.restore_sort(self.workspace.state.sort.get(name, []))
+        elif not screen.is_mounted:  # an earlier call was cancelled
+            await AwaitMount(self.query_one("#body"), [screen])
         for other in self.query(ListScreen):
             other.display = other is screen
         self.current = screen
@@ -246,3 +248,9 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
             zoomed = not self.has_class("-zoom")
             self.set_class(zoomed, "-zoom")
             self.current.zoom(zoomed, detail=self.current.query_one(Detail).has_focus)
+
+
+def frame_of(widget: Widget) -> Navigator:
+    """Return the main screen of a widget."""
+    assert isinstance(widget.screen, Navigator)
+    return widget.screen

@@ -9,7 +9,7 @@ from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
 from tui.shell.list_screen import ListScreen, T
-from tui.shell.navigator import Navigator
+from tui.shell.navigator import Navigator, frame_of
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList, read_error_text
 from tui.state.refresh import ListChanged, ReadAgain, Topic, Update
@@ -176,8 +176,7 @@ class RemoteListScreen(ListScreen[T]):
     @property
     def frame(self) -> Navigator:
         """The main screen."""
-        assert isinstance(self.screen, Navigator)
-        return self.screen
+        return frame_of(self)
 
     async def named(self, argument: str) -> T | None:
         """Return the record with this id or name; without an argument, the record under the cursor.

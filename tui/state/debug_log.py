@@ -26,6 +26,7 @@ class DebugLog:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._has_failed = False
         try:
             make_private(os.path.dirname(path))  # noqa: PTH120
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,7 +35,16 @@ class DebugLog:
         except OSError as error:
             raise usage(f"cannot write {path}: {error.strerror}", "start frost without --debug") from error
 
-    def write(self, exchange: "RequestLogEntry") -> None:
-        """Log an exchange. Its line contains no secrets."""
+    def write(self, exchange: "RequestLogEntry") -> str:
+        """Log an exchange. Its line contains no secrets.
+
+        Returns:
+            A warning if the file cannot be written, once. An error must not lose the response to a request.
+        """
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._file.write(f"{time} {exchange.line()}\n")
+        try:
+            self._file.write(f"{time} {exchange.line()}\n")
+        except OSError as error:
+            has_failed, self._has_failed = self._has_failed, True
+            return "" if has_failed else f"Cannot write {self.path}: {error.strerror}. The log is incomplete"
+        return ""

@@ -16,6 +16,7 @@ from client.text import cut, safe
 from tui.shell import keymap
 from tui.shell.bars import STATUS_SIGNS
 from tui.shell.list_screen import ListScreen
+from tui.shell.navigator import frame_of
 from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
 from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
@@ -150,7 +151,8 @@ class Tenants(ListScreen["TenantRecord"]):
             return "Loading …"
         if self.workspace.tenants_state in ("failed", "refused"):
             return self.workspace.tenants_error
-        return "You have no tenants yet; n to create one."
+        key = frame_of(self).keys.label("tenants.create")
+        return f"You have no tenants yet; {key} to create one." if key else "You have no tenants yet."
 
     def records(self) -> "Sequence[TenantRecord]":
         return self.workspace.tenants
@@ -219,8 +221,11 @@ class Tenants(ListScreen["TenantRecord"]):
         choices = [(organization.id, organization.name) for organization in self.workspace.creatable]
         if not choices:
             link = self.workspace.link
-            unknown = "Still loading your organizations; try again."
-            self.app.notify(f"{link.why}; r to sign in" if link.state == "signed_out" else unknown, markup=False)
+            reason = "Still loading your organizations; try again."
+            if link.state == "signed_out":
+                key = frame_of(self).keys.label("app.refresh")
+                reason = f"{link.why}; {key} to sign in" if key else link.why
+            self.app.notify(reason, markup=False)
             return
         tenant = self.workspace.tenant
         preferred = tenant.organization_id if tenant is not None else choices[0][0]

@@ -40,7 +40,10 @@ def command(environ: Mapping[str, str]) -> list[str]:
 
 
 def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Outcome:
-    """Suspend the application and run the editor at a line, from 1. Blocks the event loop until the editor exits."""
+    """Suspend the application and run the editor at a line, from 1. Blocks the event loop until the editor exits.
+
+    A file that cannot be read is kept, and the message has its path.
+    """
     arguments = command(environ)
     if not arguments:
         return Outcome(None, "No editor: set EDITOR")
@@ -49,6 +52,7 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
     label = cut(safe(name), 30)
     folder = Path(tempfile.mkdtemp(prefix="frost-"))  # 0700
     file = folder / "policy.json"
+    is_kept = False
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -64,7 +68,9 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
             back = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            return Outcome(None, f"The file from {label} cannot be read: {why}\nThe text has not changed")
+            is_kept = file.exists()
+            rest = f"Your edit is in {safe(file)}" if is_kept else "The text has not changed"
+            return Outcome(None, f"The file from {label} cannot be read: {why}\n{rest}")
         if back == text:
             return Outcome(None, f"{label} exited with {code}: the text has not changed" if code else "")
         note = f"{label} exited with {code}; its changes are here\nUndo removes them" if code else ""
@@ -72,7 +78,8 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
     except UnicodeEncodeError:
         return Outcome(None, "The text contains a lone surrogate, which cannot be saved to a file: remove it first")
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not is_kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(arguments: list[str], shutdown: ShutdownWatcher | None) -> int:

@@ -49,7 +49,7 @@ class Server:
     """The application and its open tabs.
 
     Args:
-        words: The command line of the screens.
+        arguments: The command line of the screens.
         warn: Prints a line on the terminal.
         max_tabs: The tabs that may be open at a time.
     """
@@ -188,7 +188,7 @@ _SHUTDOWN_SECONDS: Final = 1.0
 
 
 async def serve(run: Invocation, listening: socket.socket, arguments: tuple[str, ...], *, open_browser: bool) -> None:
-    """Serve on a listening socket until a signal arrives. `words` is the command line of the screens."""
+    """Serve on a listening socket until a signal arrives. `arguments` is the command line of the screens."""
     ended = _ended_by_signals()
     gate = Gate(listening.getsockname()[1])
     server = Server(gate, arguments, run.output.warn)

@@ -35,7 +35,7 @@ class Tab(AppService):
     output of the process on the terminal of the server.
 
     Args:
-        words: The command line of the screens.
+        arguments: The command line of the screens.
         socket: The open WebSocket of the tab.
     """
 

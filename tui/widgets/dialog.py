@@ -162,12 +162,12 @@ class Waiting(NamedTuple):
 
 class Sending(Dialog[Result | None], Generic[Draft, Result]):
     """Returns the response of `send`, or None if the user left. Errors are shown in the dialog, and the input is not
-    lost.
+    lost. The dialog remains open if `send` returns None.
 
-    The response contains a secret that is shown only once: the first Esc warns, the second closes.
+    A response may contain a secret that is shown only once: the first Esc warns, the second closes.
     """
 
-    def __init__(self, send: Callable[[Draft], Awaitable[Result]], waiting: Waiting) -> None:
+    def __init__(self, send: Callable[[Draft], Awaitable[Result | None]], waiting: Waiting) -> None:
         super().__init__()
         self._send, self._waiting = send, waiting
         self._worker: Worker[None] | None = None
@@ -191,7 +191,7 @@ class Sending(Dialog[Result | None], Generic[Draft, Result]):
         if self._worker is None:
             self._warned = False
             self.show_note("")
-            self._worker = self.run_in_action(partial(self._deliver, draft), "send key")
+            self._worker = self.run_in_action(partial(self._deliver, draft), "send")
             self.set_timer(SOON, self._say_waiting)
 
     async def _deliver(self, draft: Draft) -> None:
@@ -201,7 +201,9 @@ class Sending(Dialog[Result | None], Generic[Draft, Result]):
             self._worker = None
             self.show_refusal(error)
         else:
-            self.dismiss(answer)
+            self.show_note("")
+            if answer is not None:
+                self.close_with(answer)
         finally:
             self._worker = None
 

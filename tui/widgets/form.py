@@ -14,6 +14,7 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.errors import FrostError
+from client.tenancy import LONGEST_NAME
 from client.text import safe
 from client.texts.refusals import may_exist
 from tui.widgets.dialog import Dialog, hint
@@ -33,7 +34,7 @@ class Field:
 
 
 class Form(Dialog[Mapping[str, str] | None]):
-    """Returns the values by field name, or None after Esc. Enter save from any field."""
+    """Returns the values by field name, or None after Esc. Enter saves from any field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "save", "Save", show=False)]
 
@@ -195,9 +196,6 @@ def problem_text(error: FrostError) -> str:
     """Return an error with its hint and request id in one line."""
     request = f"request {error.request_id}" if error.request_id and not error.hint else ""
     return " · ".join(filter(None, (error.message, error.hint, request)))
-
-
-LONGEST_NAME = 128
 
 
 def check_name(name: str) -> str | None:

@@ -75,7 +75,13 @@ def delete(run: Invocation, yes: bool) -> None:
     """
     me = run.me
     _needs_person(run, me)
-    email = str(me["email"])
+    email = str(me.get("email") or "").strip()
+    if not email:
+        raise FrostError(
+            "the account has no e-mail address, which confirms a deletion",
+            code="ADDRESS_MISSING",
+            hint="ask the support of the platform to delete the account",
+        )
     if not yes:
         from client.commands import output
 

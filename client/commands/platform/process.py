@@ -176,7 +176,6 @@ def reset(run: Invocation, world: str, yes: bool) -> None:
     run.output.done(f"the local platform now has the seed {world}", {"status": "reset", "world": world})
 
 
-TAKEN = 75
 FILE = Argument(["file"], metavar="FILE", type=click.Path(), help="The backup.")
 DATABASE = Option(
     ["--database"], metavar="URL", help="Database of the platform; default: the file in the data directory."
@@ -307,7 +306,7 @@ def _service(name: str, file: str, served: Mapping[str, str | None], refused: st
         restored: dict[str, Any] = json.loads(done.stdout)
         return restored
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
-    is_running = done.returncode == TAKEN
+    is_running = done.returncode == control.TAKEN
     raise FrostError(
         f"{refused}: {safe(lines[-1].removeprefix('frost platform: '), 300)}",
         code="PLATFORM_RUNNING" if is_running else f"{name.upper()}_REFUSED",
