@@ -306,9 +306,12 @@ def _offer_undo(
     if not changed:
         return
 
+    remaining = list(changed)
+
     async def undo() -> None:
-        for principal in changed:
-            await revert(principal)
+        while remaining:
+            await revert(remaining[0])
+            del remaining[0]  # if a later one fails, the next undo continues there
         screen.workspace.refresh()
 
     screen.table.clear_marks()
