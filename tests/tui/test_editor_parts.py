@@ -288,7 +288,7 @@ def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
 
     path, values = path_of("tenant", "ada@example.org"), {"operation": "a:b:c"}
     draft = drafts.Kept('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, values, "key")
-    assert drafts.keep(path, draft)
+    assert drafts.keep(path, draft) == ""
     assert drafts.load(path) == draft
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert path not in (path_of("other", "ada@example.org"), path_of("tenant", "bob@example.org"))

@@ -104,7 +104,7 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
     path, begin = tmp_path / "drafts" / "draft.json", threading.Event()
     keep = drafts.keep
 
-    def late(target: Path, draft: Kept) -> bool:
+    def late(target: Path, draft: Kept) -> str:
         begin.wait(60)
         return keep(target, draft)
 
@@ -128,7 +128,7 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
 def test_a_superseded_write_ends_when_the_later_one_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, keep = tmp_path / "draft.json", drafts.keep
 
-    def slow(target: Path, draft: Kept) -> bool:
+    def slow(target: Path, draft: Kept) -> str:
         time.sleep(0.2)
         return keep(target, draft)
 

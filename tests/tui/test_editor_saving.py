@@ -316,6 +316,25 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
     assert not earlier.exists()
 
 
+async def test_the_editor_stays_open_if_the_draft_cannot_be_written(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    folder = demo.path / ".cli" / "drafts"
+    folder.write_text("no folder")
+    try:
+        typed = it.text.replace("roll-out", "roll out slowly")
+        await it.write(typed, toast=f"Draft not kept: cannot write to {folder}: ")
+        await it.press("escape", "q", shows="Unsaved changes")
+        await it.press("k", toast=("Draft not kept: cannot write to", "Save the policy, or free space"), top=it.editor)
+        assert it.text == typed
+    finally:
+        folder.unlink()
+    await it.press("q", shows="Unsaved changes")
+    await it.press("k", toast="Draft kept: e to resume", top=it.ui.app.frame)
+    stored_draft = drafts.load(it.editor.autosave.path)
+    assert stored_draft is not None
+    assert stored_draft.text == typed
+
+
 async def test_a_read_only_session_saves_nothing_and_keeps_the_drafts(demo: Home, edit: Edit) -> None:
     def files() -> dict[str, bytes]:
         return {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()}

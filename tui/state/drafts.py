@@ -77,8 +77,8 @@ def load(path: Path) -> Kept | None:
         return None
 
 
-def keep(path: Path, kept: Kept) -> bool:
-    """Write a draft atomically. Return False if that fails."""
+def keep(path: Path, kept: Kept) -> str:
+    """Write a draft atomically. Return why that failed; empty if the draft is on disk."""
     try:
         make_private(str(path.parent))
         handle, name = tempfile.mkstemp(prefix=".draft-", suffix=".tmp", dir=path.parent)
@@ -89,9 +89,9 @@ def keep(path: Path, kept: Kept) -> bool:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return f"cannot write to {path.parent}: {error.strerror or error}"
+    return ""
 
 
 def drop(path: Path) -> None:
@@ -104,18 +104,19 @@ class DraftFiles:
     """Writes and deletes drafts outside the event loop.
 
     Each file has one latest change; a later one supersedes it, so a late write does not restore a deleted draft. When
-    a call returns, its change or a later one is on disk.
+    a call returns, its change or a later one was made.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: dict[Path, Callable[[], object]] = {}
+        self._latest: dict[Path, Callable[[], str | None]] = {}
+        self._failures: dict[Path, str] = {}
         self._threads: list[threading.Thread] = []
 
-    async def keep(self, path: Path, draft: Kept) -> None:
-        """Write a draft. If the caller is cancelled, the write continues."""
+    async def keep(self, path: Path, draft: Kept) -> str:
+        """Write a draft. Return why that failed, or "". If the caller is cancelled, the write continues."""
         self._latest[path] = partial(keep, path, draft)
-        await asyncio.to_thread(self._run, path)
+        return await asyncio.to_thread(self._run, path)
 
     async def drop(self, path: Path) -> None:
         """Delete a draft."""
@@ -136,17 +137,19 @@ class DraftFiles:
             thread.join()
         self._threads.clear()
 
-    def _begin(self, path: Path, work: Callable[[], object]) -> None:
+    def _begin(self, path: Path, work: Callable[[], str | None]) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._latest[path] = work
         thread = threading.Thread(target=self._run, args=(path,), name="draft")
         self._threads.append(thread)
         thread.start()
 
-    def _run(self, path: Path) -> None:
+    def _run(self, path: Path) -> str:
+        """Make the latest change of a file, unless another thread has made it. Return why it failed, or ""."""
         with self._lock:
             if (work := self._latest.pop(path, None)) is not None:
-                work()
+                self._failures[path] = work() or ""
+            return self._failures.get(path, "")
 
 
 ABOUT = "default tags"

@@ -72,7 +72,7 @@ class Editor(Protocol):
 
     def perform(self, action_id: str) -> None: ...
 
-    async def leave(self, *, keep: bool) -> None: ...
+    async def leave(self, *, keep: bool) -> bool: ...
 
 
 async def do_save(editor: Editor) -> None:
@@ -314,8 +314,8 @@ async def do_close(editor: Editor) -> None:
     if choice == "save":
         if await editor.save_flow.save():
             await editor.leave(keep=False)
-    elif choice is not None:
-        await editor.leave(keep=choice == "keep")
-        if choice == "keep":
-            key = editor.keys.label("policies.edit" if document.id else "policies.create")
-            editor.toast("Draft kept" + (f": {key} to resume" if key else ""))
+    elif choice == "drop":
+        await editor.leave(keep=False)
+    elif choice == "keep" and await editor.leave(keep=True):
+        key = editor.keys.label("policies.edit" if document.id else "policies.create")
+        editor.toast("Draft kept" + (f": {key} to resume" if key else ""))

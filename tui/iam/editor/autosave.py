@@ -73,17 +73,18 @@ class DraftAutosave:
     def path(self) -> Path:
         return self._store.path_of(self._document.id, self._store.user)
 
-    async def save(self) -> None:
-        """Write the draft if the document has unsaved changes."""
-        if self.is_enabled and not self.is_closed and self._document.is_changed:
-            await self._files.keep(self.path, self._draft())
+    async def save(self) -> str:
+        """Write the draft if the document has unsaved changes. Return why that failed, or ""."""
+        if not self.is_enabled or self.is_closed or not self._document.is_changed:
+            return ""
+        return await self._files.keep(self.path, self._draft())
 
-    async def update(self) -> None:
-        """Write the draft, or delete it if the document has no unsaved changes."""
+    async def update(self) -> str:
+        """Write the draft, or delete it if the document has no unsaved changes. Return why that failed, or ""."""
         if self._document.is_changed:
-            await self.save()
-        else:
-            await self.drop()
+            return await self.save()
+        await self.drop()
+        return ""
 
     async def drop(self) -> None:
         if self.is_enabled:

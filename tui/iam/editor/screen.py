@@ -117,6 +117,8 @@ class PolicyEditor(EditorLayout):
         self.fix_menu: Menu | None = None
         """The open menu of changes that remove excess permissions. It is for one user."""
         self._delays: dict[str, Timer] = {}
+        self._draft_failure = ""
+        """Why the last automatic save failed; empty if it did not."""
         self._connection = ("", "")
         self._principal = self.principal_id
 
@@ -269,7 +271,13 @@ class PolicyEditor(EditorLayout):
             self.completion.complete_text(self.document.text, unasked=True)
 
     def _autosave(self) -> None:
-        self._run("autosave", self.autosave.update)
+        self._run("autosave", self._update_draft)
+
+    async def _update_draft(self) -> None:
+        """Update the draft on disk. Report the first failure in a row."""
+        reported, self._draft_failure = self._draft_failure, await self.autosave.update()
+        if self._draft_failure and not reported:
+            self.toast(f"Draft not kept: {self._draft_failure}", "warning")
 
     @on(TextArea.SelectionChanged)
     def _cursor_moved(self, event: TextArea.SelectionChanged) -> None:
@@ -400,11 +408,20 @@ class PolicyEditor(EditorLayout):
         self.evaluation = self.evaluation.with_refusal(details)
         self.go("author")
 
-    async def leave(self, *, keep: bool) -> None:
-        """Close the editor. Delete the draft on disk or, with `keep`, write it."""
+    async def leave(self, *, keep: bool) -> bool:
+        """Close the editor. Delete the draft on disk or, with `keep`, write it.
+
+        Return False if the draft cannot be written. The editor then stays open, because it has the only copy.
+        """
         self.read_text()
-        await (self.autosave.save() if keep else self.autosave.drop())
+        if not keep:
+            await self.autosave.drop()
+        elif reason := await self.autosave.save():
+            advice = "Save the policy, or free space or correct the permissions there, then close again"
+            self.toast(f"Draft not kept: {reason}\n{advice}", "error")
+            return False
         self.close()
+        return True
 
     def close(self) -> None:
         """Close the editor without a change to the draft on disk."""
