@@ -117,8 +117,8 @@ class DraftAutosave:
         if draft is None and (draft := drafts.load(earlier)) is not None:
             if draft.who != self._store.user:
                 return None
-            drafts.keep(self.path, draft)
-            drafts.drop(earlier)
+            if not drafts.keep(self.path, draft):
+                drafts.drop(earlier)
         return draft
 
 
