@@ -1,6 +1,7 @@
 """Completing, narrowing, saving, leaving and resuming, on the real platform."""
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -333,6 +334,51 @@ async def test_the_editor_stays_open_if_the_draft_cannot_be_written(demo: Home, 
     stored_draft = drafts.load(it.editor.autosave.path)
     assert stored_draft is not None
     assert stored_draft.text == typed
+
+
+async def test_a_draft_is_not_replaced_before_the_user_decides(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, edit: Edit
+) -> None:
+    it = await edit()
+    base, typed = it.text, it.text.replace("roll-out", "roll out slowly")
+    await it.write(typed)
+    await it.press("escape", "q", shows="Unsaved changes")
+    await it.press("k", toast="Draft kept: e to resume", top=it.ui.app.frame)
+    path, load, loading = it.editor.autosave.path, drafts.load, threading.Event()
+
+    def slow(target: Path) -> drafts.Kept | None:
+        loading.wait(60)
+        return load(target)
+
+    def text_on_disk() -> str:
+        draft = load(path)
+        return draft.text if draft is not None else ""
+
+    monkeypatch.setattr(drafts, "load", slow)
+    policy = await stored(it.ui, "deployments")
+    early = Editing(it.ui, await push(it.ui, policy))
+    await it.press("escape", "q", top=it.ui.app.frame)  # before the draft is loaded
+    assert text_on_disk() == typed
+
+    early = Editing(it.ui, await push(it.ui, policy))
+    for text in (document(rule(READ, name="typed early")), base):
+        await early.write(text)
+        early.editor._autosave()  # as the timer does
+        await early.editor.autosave.update()
+        assert text_on_disk() == typed
+    loading.set()
+    await early.expect("Unsaved draft of")
+    await early.editor.autosave.update()
+    await early.press("escape", top=it.ui.app.frame)
+    assert text_on_disk() == typed
+
+    loading.clear()
+    early = Editing(it.ui, await push(it.ui, policy))
+    await early.write(document(rule(READ, name="typed early")))
+    loading.set()
+    await early.expect("Unsaved draft of")
+    await early.press("d", top=early.editor)
+    await early.until(lambda: "typed early" in text_on_disk(), "the text typed before the question")
 
 
 async def test_a_read_only_session_saves_nothing_and_keeps_the_drafts(demo: Home, edit: Edit) -> None:

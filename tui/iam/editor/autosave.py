@@ -61,6 +61,8 @@ class DraftAutosave:
     def __init__(self, document: Document, store: Store, view: Callable[[], View]) -> None:
         self._document, self._store, self._view = document, store, view
         self._files = DraftFiles()
+        self.is_undecided = True
+        """Whether the user may still resume or discard the draft on disk, which is then not written or deleted."""
         self.is_closed = False
         """Whether the editor is closing; drafts are then no longer written."""
 
@@ -77,6 +79,8 @@ class DraftAutosave:
         """Write the draft if the document has unsaved changes. Return why that failed, or ""."""
         if not self.is_enabled or self.is_closed or not self._document.is_changed:
             return ""
+        if self.is_undecided:
+            return "the earlier draft is not resumed or discarded"
         return await self._files.keep(self.path, self._draft())
 
     async def update(self) -> str:
@@ -87,7 +91,8 @@ class DraftAutosave:
         return ""
 
     async def drop(self) -> None:
-        if self.is_enabled:
+        """Delete the draft."""
+        if self.is_enabled and not self.is_undecided:
             await self._files.drop(self.path)
 
     def _draft(self) -> Kept:

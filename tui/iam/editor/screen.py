@@ -160,13 +160,16 @@ class PolicyEditor(EditorLayout):
             self.form.set_values(request.initial_values(self.document.text, self.catalogue))
 
     async def offer_draft(self) -> None:
-        """Offer the draft on disk. Esc closes the editor and does not delete the draft."""
+        """Offer the draft on disk. Esc closes the editor and does not change the draft."""
         draft = await self.autosave.load()
         if draft is None:
+            self.autosave.is_undecided = False
+            await self.autosave.save()  # the user may have typed during the load
             return
         choice = await autosave.ask_to_resume(draft, self.document, self.app.push_screen_wait)
         if choice == "resume":
             warning = await autosave.resume(draft, self.document, self.workspace.ask, self.tenant_id)
+            self.autosave.is_undecided = False
             if warning:
                 self.toast(warning, "warning")
             self.evaluator.compare_with(self.document.id, self.document.version)
@@ -177,7 +180,8 @@ class PolicyEditor(EditorLayout):
             self.form.is_edited = bool(draft.request)
             self.show_title()
         elif choice == "drop":
-            await self.autosave.drop()
+            self.autosave.is_undecided = False
+            await self.autosave.update()
         else:
             self.close()
 
@@ -271,7 +275,8 @@ class PolicyEditor(EditorLayout):
             self.completion.complete_text(self.document.text, unasked=True)
 
     def _autosave(self) -> None:
-        self._run("autosave", self._update_draft)
+        if not self.autosave.is_undecided:
+            self._run("autosave", self._update_draft)
 
     async def _update_draft(self) -> None:
         """Update the draft on disk. Report the first failure in a row."""
