@@ -1,5 +1,6 @@
 """Completing, narrowing, saving, leaving and resuming, on the real platform."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -334,6 +335,20 @@ async def test_the_editor_stays_open_if_the_draft_cannot_be_written(demo: Home, 
     stored_draft = drafts.load(it.editor.autosave.path)
     assert stored_draft is not None
     assert stored_draft.text == typed
+
+
+async def test_an_automatic_save_does_not_write_a_discarded_draft(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.write(it.text.replace("roll-out", "roll out slowly"))
+    autosave = it.editor.autosave
+    with autosave._files._lock:  # the deletion waits
+        leaving = asyncio.create_task(it.editor.leave(keep=False))
+        await asyncio.sleep(0)
+        saving = asyncio.create_task(autosave.update())  # as the timer does
+        await asyncio.sleep(0)
+    await asyncio.gather(leaving, saving)
+    assert not autosave.path.exists()
+    await it.ui.see(top=it.ui.app.frame)
 
 
 async def test_a_draft_is_not_replaced_before_the_user_decides(

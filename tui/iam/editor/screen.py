@@ -420,6 +420,7 @@ class PolicyEditor(EditorLayout):
         """
         self.read_text()
         if not keep:
+            self.autosave.is_closed = True  # an automatic save would write the draft again
             await self.autosave.drop()
         elif reason := await self.autosave.save():
             advice = "Save the policy, or free space or correct the permissions there, then close again"
