@@ -11,7 +11,9 @@ from client.models.tenants import Tenant
 from client.tables.columns import json_of
 from tests.acceptance.iam import Desk
 from tests.homes import Home
+from tests.people import NEWSROOM
 from tests.terminal import screens
+from tests.tui.editing import hung
 from tests.tui.screens import SMALL, Ui
 from tui.shell import actions, routes
 from tui.shell.bars import Footer
@@ -162,6 +164,17 @@ async def test_an_offer_to_undo_ends_with_its_tenant_and_its_user(demo: Home, ui
     assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
     await ui.press("r", head="member@aurora.example · session")
     await ui.press("z", toast="Undo: nothing to undo")
+
+
+async def test_a_named_record_is_not_looked_up_in_another_tenant(demo: Home, ui: Ui) -> None:
+    Desk(demo).done("group", "create", "--name", "editors", "--description", "")
+    await ui.expect("Staging")
+    with hung(demo):
+        await ui.command("groups.open editors", shows="Loading …")
+        await ui.app.workspace.use_tenant(NEWSROOM)
+    await ui.expect_toast("Not done: the tenant has changed")
+    await ui.expect("1 group", "editors")
+    await ui.gone("Members of")
 
 
 @pytest.mark.parametrize("fails", [True, False])
