@@ -288,7 +288,7 @@ def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
         return drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", tenant, "policy", user)
 
     path, values = path_of("tenant", "ada@example.org"), {"operation": "a:b:c"}
-    draft = drafts.Kept('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, values, "key")
+    draft = drafts.Draft('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, values, "key")
     assert drafts.keep(path, draft) == ""
     assert drafts.load(path) == draft
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -300,7 +300,7 @@ def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
 async def test_a_draft_of_an_earlier_release_remains_if_it_cannot_be_written(tmp_path: Path) -> None:
     earlier, folder = tmp_path / "earlier.json", tmp_path / "drafts"
     folder.write_text("no folder")
-    drafts.keep(earlier, drafts.Kept("typed", who="ada"))
+    drafts.keep(earlier, drafts.Draft("typed", who="ada"))
     store = Store(lambda _, user: folder / "draft.json" if user else earlier, "ada", lambda: True)
     autosave = DraftAutosave(Document.of(None, "", "{}"), store, lambda: View(0, 0, {}))
     draft = await autosave.load()

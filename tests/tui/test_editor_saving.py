@@ -305,12 +305,12 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
 
     # The files of an earlier release do not have the author in their names.
     earlier = drafts.path_of(workspace.environ, workspace.endpoint, workspace.tenant_id, "", "")
-    drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
+    drafts.keep(earlier, drafts.Draft(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
     other = await push(ui, None)
     await other.offer_draft()
     assert ui.app.screen is other
     await other.leave(keep=False)
-    drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
+    drafts.keep(earlier, drafts.Draft(document(rule(READ, name="earlier")), who=workspace.who))
     again = await push(ui, None)
     await ui.expect("Unsaved draft of")
     await ui.press("r")
@@ -361,7 +361,7 @@ async def test_a_draft_is_not_replaced_before_the_user_decides(
     await it.press("k", toast="Draft kept: e to resume", top=it.ui.app.frame)
     path, load, loading = it.editor.autosave.path, drafts.load, threading.Event()
 
-    def slow(target: Path) -> drafts.Kept | None:
+    def slow(target: Path) -> drafts.Draft | None:
         loading.wait(60)
         return load(target)
 

@@ -172,7 +172,7 @@ async def _resolve_conflict(screen: "RemoteListScreen[Any]", tenant_id: str, dra
     if way == "merge":
         draft.merge(theirs.record.tags, theirs.version)
     elif way == "overwrite":
-        draft.stand_on(theirs.record.tags, theirs.version)
+        draft.rebase(theirs.record.tags, theirs.version)
     screen.workspace.tag_drafts.keep(tenant_id)
     _put(screen, tenant_id, theirs)
     return way

@@ -25,7 +25,7 @@ LARGEST = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Kept:
+class Draft:
     """A draft on disk."""
 
     text: str
@@ -56,7 +56,7 @@ def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, about: st
     return Path(home(environ)) / ".cli" / "drafts" / f"{name}.json"
 
 
-def load(path: Path) -> Kept | None:
+def load(path: Path) -> Draft | None:
     """Read a draft; None if it is missing, invalid, or owned by another user."""
     try:
         with path.open("rb") as file:
@@ -66,25 +66,33 @@ def load(path: Path) -> Kept | None:
             document = json.load(file)
         if not isinstance(document, dict) or document.pop("version", None) != VERSION:
             return None
-        kept = Kept(**document)
-        texts = (kept.text, kept.name, kept.description, kept.at, kept.creation, kept.who, *kept.request.values())
-        numbers = (kept.base_version, kept.row, kept.column)
+        draft = Draft(**document)
+        texts = (
+            draft.text,
+            draft.name,
+            draft.description,
+            draft.at,
+            draft.creation,
+            draft.who,
+            *draft.request.values(),
+        )
+        numbers = (draft.base_version, draft.row, draft.column)
         good = all(isinstance(text, str) for text in texts) and all(
             isinstance(number, int) and number >= 0 for number in numbers
         )
-        return kept if good else None
+        return draft if good else None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def keep(path: Path, kept: Kept) -> str:
+def keep(path: Path, draft: Draft) -> str:
     """Write a draft atomically. Return why that failed; empty if the draft is on disk."""
     try:
         make_private(str(path.parent))
         handle, name = tempfile.mkstemp(prefix=".draft-", suffix=".tmp", dir=path.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
-                json.dump({"version": VERSION, **asdict(kept)}, file)
+                json.dump({"version": VERSION, **asdict(draft)}, file)
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -113,7 +121,7 @@ class DraftFiles:
         self._failures: dict[Path, str] = {}
         self._threads: list[threading.Thread] = []
 
-    async def keep(self, path: Path, draft: Kept) -> str:
+    async def keep(self, path: Path, draft: Draft) -> str:
         """Write a draft. Return why that failed, or "". If the caller is cancelled, the write continues."""
         self._latest[path] = partial(keep, path, draft)
         return await asyncio.to_thread(self._run, path)
@@ -123,7 +131,7 @@ class DraftFiles:
         self._latest[path] = partial(drop, path)
         await asyncio.to_thread(self._run, path)
 
-    def begin_keep(self, path: Path, draft: Kept) -> None:
+    def begin_keep(self, path: Path, draft: Draft) -> None:
         """Write a draft in a thread, which the end of the program awaits."""
         self._begin(path, partial(keep, path, draft))
 
@@ -196,7 +204,7 @@ class TagDrafts:
             return ""
         version = stored.base_version or None
         if version != draft.version:
-            draft.stand_on(base, version)
+            draft.rebase(base, version)
         draft.tags = tags
         return stored.at
 
@@ -208,7 +216,7 @@ class TagDrafts:
             return
         text = json.dumps({"base": draft.base, "tags": draft.tags})
         at, who = times.now().isoformat(), self._where()[1]
-        self._files.begin_keep(path, Kept(text, base_version=draft.version or 0, at=at, who=who))
+        self._files.begin_keep(path, Draft(text, base_version=draft.version or 0, at=at, who=who))
 
     def leave(self) -> None:
         """Forget all drafts after a change of user or context. Their files remain."""

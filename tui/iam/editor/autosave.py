@@ -14,7 +14,7 @@ from client.tables.columns import time_text
 from client.transport.call import Ask
 from tui.iam.editor.document import Document
 from tui.state import drafts
-from tui.state.drafts import DraftFiles, Kept
+from tui.state.drafts import Draft, DraftFiles
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Entry, Menu
 
@@ -95,9 +95,9 @@ class DraftAutosave:
         if self.is_enabled and not self.is_undecided:
             await self._files.drop(self.path)
 
-    def _draft(self) -> Kept:
+    def _draft(self) -> Draft:
         document, view = self._document, self._view()
-        return Kept(
+        return Draft(
             document.text,
             document.name,
             document.description,
@@ -110,12 +110,12 @@ class DraftAutosave:
             self._store.user,
         )
 
-    async def load(self) -> Kept | None:
+    async def load(self) -> Draft | None:
         """Load the draft of the document; None without one, and if it equals the text."""
         draft = await asyncio.to_thread(self._load) if self.is_enabled else None
         return None if draft is None or draft.text == self._document.text else draft
 
-    def _load(self) -> Kept | None:
+    def _load(self) -> Draft | None:
         """Load the draft. A draft of an earlier release, which all users shared, is loaded for its author only."""
         earlier = self._store.path_of(self._document.id, "")
         draft = drafts.load(self.path)
@@ -128,7 +128,7 @@ class DraftAutosave:
 
 
 async def ask_to_resume(
-    draft: Kept, document: Document, show_dialog: Callable[[Menu], Awaitable[str | None]]
+    draft: Draft, document: Document, show_dialog: Callable[[Menu], Awaitable[str | None]]
 ) -> str | None:
     """Ask what to do with a draft. Return `resume`, `drop`, or None to close the editor."""
     base = f"Based on {f'version {draft.base_version}' if draft.base_version else 'a new policy'}"
@@ -138,7 +138,7 @@ async def ask_to_resume(
     return await show_dialog(Menu(f"Unsaved draft of {time_text(draft.at)}", entries, foot=foot))
 
 
-async def resume(draft: Kept, document: Document, ask: Ask, tenant_id: str) -> str:
+async def resume(draft: Draft, document: Document, ask: Ask, tenant_id: str) -> str:
     """Restore a draft in the document. Return a warning if the stored policy has changed since, else ""."""
     warning = ""
     if draft.base_version not in (0, document.version):
