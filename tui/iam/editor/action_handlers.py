@@ -312,7 +312,8 @@ async def do_close(editor: Editor) -> None:
         Menu("Unsaved changes", entries, foot="Enter or its key: choose · Esc keep editing")
     )
     if choice == "save":
-        if await editor.save_flow.save():
+        is_saved = await editor.save_flow.save()
+        if is_saved and not editor.document.is_changed:  # the user may have typed during the save
             await editor.leave(keep=False)
     elif choice == "drop":
         await editor.leave(keep=False)
