@@ -138,6 +138,30 @@ async def test_a_save_belongs_to_its_tenant_after_a_switch(own: Home, ui: Ui) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("conflict", [False, True])
+async def test_a_draft_is_not_saved_for_another_user(own: Home, ui: Ui, conflict: bool) -> None:
+    await edited(ui)
+    workspace = ui.app.workspace
+    path = workspace.tag_drafts._path(WEB_SHOP)
+    await ui.until(path.exists, "the draft on disk")
+    question = "Newer version on the platform" if conflict else "Save default tags?"
+    before = {**BEGIN, "theirs": "1"} if conflict else BEGIN
+    if conflict:
+        store(own, before)
+        await ui.press("r", shows="was stored after your draft was started")
+    await ui.press("w", shows=question)
+    own.sign_in(ADMIN)
+    try:
+        await workspace.invalidate_credential()
+        await ui.until(lambda: workspace.tag_drafts._path(WEB_SHOP) != path, "the other user")
+        await ui.answer("m" if conflict else "y", to=question, toast="Not saved: the user has changed")
+        assert stored(own) == before
+        assert path.exists()
+    finally:
+        own.sign_in()
+
+
+@pytest.mark.slow
 async def test_a_refused_save_keeps_the_draft_and_the_same_set_leaves_nothing_to_save(own: Home, ui: Ui) -> None:
     await edited(ui)
     await ui.press("w", shows="Save default tags?")

@@ -81,6 +81,8 @@ async def save(screen: "RemoteListScreen[Any]") -> None:
         question = "Save default tags?"
         if not await confirm_difference(screen, tenant_id, question, before, tags, overwriting=overwriting):
             return
+        if not _is_in_use(screen, tenant_id, draft):
+            return
         try:
             stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, version))
         except FrostError as error:
@@ -149,6 +151,14 @@ def _is_outdated(screen: "RemoteListScreen[Any]", tenant_id: str, draft: TagDraf
     return stored is not None and (stored.version or 0) > (draft.version or 0)
 
 
+def _is_in_use(screen: "RemoteListScreen[Any]", tenant_id: str, draft: TagDraft) -> bool:
+    """Return whether the draft belongs to the user and context in use. If not, show that it is not saved."""
+    if screen.workspace.tag_drafts.of(tenant_id) is draft:
+        return True
+    screen.frame.toast("Not saved: the user has changed", "warning")
+    return False
+
+
 async def _resolve_conflict(screen: "RemoteListScreen[Any]", tenant_id: str, draft: TagDraft) -> str | None:
     """Show the conflict with the newer stored set and rebase the draft as chosen.
 
@@ -169,6 +179,8 @@ async def _resolve_conflict(screen: "RemoteListScreen[Any]", tenant_id: str, dra
         difference_lines(draft.changes, marked),
     )
     way = await screen.app.push_screen_wait(dialog)
+    if not _is_in_use(screen, tenant_id, draft):
+        return None
     if way == "merge":
         draft.merge(theirs.record.tags, theirs.version)
     elif way == "overwrite":
