@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import signed_in
 from tests.homes import Home
 from tests.people import ADMIN, DATA_LAKE, WEB_SHOP
+from tests.tui.editing import hung
 from tests.tui.screens import SMALL, Ui, opened
 from tui.launch import Launch
 
@@ -171,6 +172,20 @@ async def test_a_run_continues_after_the_platform_has_stopped(paced: Home, ui: U
     await ui.press("r", toast="Web Shop: default tags applied:", gone="No response")
     (run,) = runs(paced)
     assert (run["status"], left_to_update(paced)) == ("completed", 0)
+
+
+@pytest.mark.slow
+async def test_a_conflict_names_the_tenant_of_the_apply_after_a_switch(paced: Home, ui: Ui) -> None:
+    await in_tags(ui)
+    await ui.press("a", shows="Apply default tags?")
+    tags(paced, "POST", "/apply")
+    with hung(paced):
+        await ui.answer("y", to="Apply default tags?")
+        await ui.app.workspace.use_tenant(DATA_LAKE)
+    await ui.expect("An apply is running in Web Shop")
+    await ui.answer("f", toast="Apply running in Web Shop: switch to Web Shop to follow it", head="Data Lake")
+    assert ui.screen.NAME == "default-tags"
+    assert len(runs(paced)) == 1
 
 
 @pytest.mark.slow

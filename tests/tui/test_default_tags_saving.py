@@ -9,10 +9,11 @@ import pytest
 
 from tests.conftest import signed_in
 from tests.homes import Home
-from tests.people import ADMIN, AURORA, WEB_SHOP
+from tests.people import ADMIN, AURORA, DATA_LAKE, WEB_SHOP
+from tests.tui.editing import hung
 from tests.tui.screens import SMALL, Ui
 
-ROUTE = f"/api/v1/tenants/{WEB_SHOP}/default-tags"
+ROUTE = "/api/v1/tenants/{}/default-tags"
 BEGIN = {"env": "prod", "team": "core", "old": "1"}
 EDITED = {"env": "dev", "team": "core", "new": "1"}
 
@@ -36,13 +37,13 @@ def stored_set(own: Home, begin: dict[str, str]) -> None:
     store(own, begin)
 
 
-def stored(home: Home) -> dict[str, str]:
-    tags: dict[str, str] = home.request("GET", ROUTE, token=home.token()).json()["tags"]
+def stored(home: Home, tenant: str = WEB_SHOP) -> dict[str, str]:
+    tags: dict[str, str] = home.request("GET", ROUTE.format(tenant), token=home.token()).json()["tags"]
     return tags
 
 
-def store(home: Home, tags: dict[str, str]) -> None:
-    answer = home.request("PUT", ROUTE, token=home.token(), body={"tags": tags})
+def store(home: Home, tags: dict[str, str], tenant: str = WEB_SHOP) -> None:
+    answer = home.request("PUT", ROUTE.format(tenant), token=home.token(), body={"tags": tags})
     assert answer.status == 200, answer
 
 
@@ -115,6 +116,49 @@ async def test_a_newer_set_is_overwritten_on_request_only(own: Home, ui: Ui) -> 
     await ui.press("w", shows="− theirs = 1")
     await ui.answer("y", to="Save default tags?", toast="Saved the default tags")
     assert stored(own) == EDITED
+
+
+@pytest.mark.slow
+async def test_a_save_belongs_to_its_tenant_after_a_switch(own: Home, ui: Ui) -> None:
+    store(own, {"lake": "1"}, DATA_LAKE)
+    await edited(ui)
+    await ui.press("w", shows="Save default tags?")
+    theirs = {**BEGIN, "theirs": "1"}
+    store(own, theirs)
+    with hung(own):
+        await ui.answer("y", to="Save default tags?")
+        await ui.switch("data lake")
+    await ui.expect("Newer version on the platform", "of Web Shop was stored", "+ theirs = 1")
+    await ui.answer("m", to="Their changes", shows=("Save default tags?", "Web Shop", "4 now, 4 after"))
+    await ui.answer("y", to="Save default tags?", toast="Saved the default tags of Web Shop")
+    assert stored(own) == {**EDITED, "theirs": "1"}
+    assert stored(own, DATA_LAKE) == {"lake": "1"}
+    await ui.expect_head("Data Lake")
+    await ui.switch("web shop")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("conflict", [False, True])
+async def test_a_draft_is_not_saved_for_another_user(own: Home, ui: Ui, conflict: bool) -> None:
+    await edited(ui)
+    workspace = ui.app.workspace
+    path = workspace.tag_drafts._path(WEB_SHOP)
+    await ui.until(path.exists, "the draft on disk")
+    question = "Newer version on the platform" if conflict else "Save default tags?"
+    before = {**BEGIN, "theirs": "1"} if conflict else BEGIN
+    if conflict:
+        store(own, before)
+        await ui.press("r", shows="was stored after your draft was started")
+    await ui.press("w", shows=question)
+    own.sign_in(ADMIN)
+    try:
+        await workspace.invalidate_credential()
+        await ui.until(lambda: workspace.tag_drafts._path(WEB_SHOP) != path, "the other user")
+        await ui.answer("m" if conflict else "y", to=question, toast="Not saved: the user has changed")
+        assert stored(own) == before
+        assert path.exists()
+    finally:
+        own.sign_in()
 
 
 @pytest.mark.slow

@@ -12,9 +12,10 @@ from client.models.iam import CatalogueOperation, Grant
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
+from tui.iam.editor.autosave import DraftAutosave, Store, View
 from tui.iam.editor.completion import Catalogue
 from tui.iam.editor.counterexample_fixes import Fix
-from tui.iam.editor.document import as_stored, text_of
+from tui.iam.editor.document import Document, as_stored, text_of
 from tui.iam.editor.evaluation import Evaluation, verdict_reason
 from tui.iam.editor.request import Request, matches
 from tui.iam.effects import difference_lines
@@ -287,13 +288,29 @@ def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
         return drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", tenant, "policy", user)
 
     path, values = path_of("tenant", "ada@example.org"), {"operation": "a:b:c"}
-    draft = drafts.Kept('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, values, "key")
-    assert drafts.keep(path, draft)
+    draft = drafts.Draft('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, values, "key")
+    assert drafts.keep(path, draft) == ""
     assert drafts.load(path) == draft
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert path not in (path_of("other", "ada@example.org"), path_of("tenant", "bob@example.org"))
     drafts.drop(path)
     assert drafts.load(path) is None
+
+
+async def test_a_draft_of_an_earlier_release_remains_if_it_cannot_be_written(tmp_path: Path) -> None:
+    earlier, folder = tmp_path / "earlier.json", tmp_path / "drafts"
+    folder.write_text("no folder")
+    drafts.keep(earlier, drafts.Draft("typed", who="ada"))
+    store = Store(lambda _, user: folder / "draft.json" if user else earlier, "ada", lambda: True)
+    autosave = DraftAutosave(Document.of(None, "", "{}"), store, lambda: View(0, 0, {}))
+    draft = await autosave.load()
+    assert draft is not None
+    assert draft.text == "typed"
+    assert drafts.load(earlier) == draft
+    folder.unlink()
+    assert await autosave.load() == draft
+    assert drafts.load(autosave.path) == draft
+    assert not earlier.exists()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from client.transport.exchange import OnReply
 from tests.homes import Home
 from tests.tui.editing import Edit, document, editing, hung, rule
 from tui.state import contexts, drafts
-from tui.state.drafts import DraftFiles, Kept
+from tui.state.drafts import Draft, DraftFiles
 
 READ = "compute:instances:read"
 
@@ -104,7 +104,7 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
     path, begin = tmp_path / "drafts" / "draft.json", threading.Event()
     keep = drafts.keep
 
-    def late(target: Path, draft: Kept) -> bool:
+    def late(target: Path, draft: Draft) -> str:
         begin.wait(60)
         return keep(target, draft)
 
@@ -112,7 +112,7 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
         files = DraftFiles()
         with monkeypatch.context() as slow:
             slow.setattr(drafts, "keep", late)
-            write = asyncio.create_task(files.keep(path, Kept("typed")))
+            write = asyncio.create_task(files.keep(path, Draft("typed")))
             await asyncio.sleep(0)
             write.cancel()  # as the next key does
             drop = asyncio.create_task(files.drop(path))
@@ -128,17 +128,17 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
 def test_a_superseded_write_ends_when_the_later_one_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, keep = tmp_path / "draft.json", drafts.keep
 
-    def slow(target: Path, draft: Kept) -> bool:
+    def slow(target: Path, draft: Draft) -> str:
         time.sleep(0.2)
         return keep(target, draft)
 
     async def write_twice() -> None:
         files = DraftFiles()
         with files._lock:  # both writes wait for it
-            first, second = (asyncio.create_task(files.keep(path, Kept(text))) for text in ("first", "second"))
+            first, second = (asyncio.create_task(files.keep(path, Draft(text))) for text in ("first", "second"))
             await asyncio.sleep(0)
         await first
-        assert drafts.load(path) == Kept("second")
+        assert drafts.load(path) == Draft("second")
         await second
 
     monkeypatch.setattr(drafts, "keep", slow)

@@ -1,6 +1,8 @@
 """Completing, narrowing, saving, leaving and resuming, on the real platform."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -303,17 +305,95 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
 
     # The files of an earlier release do not have the author in their names.
     earlier = drafts.path_of(workspace.environ, workspace.endpoint, workspace.tenant_id, "", "")
-    drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
+    drafts.keep(earlier, drafts.Draft(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
     other = await push(ui, None)
     await other.offer_draft()
     assert ui.app.screen is other
     await other.leave(keep=False)
-    drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
+    drafts.keep(earlier, drafts.Draft(document(rule(READ, name="earlier")), who=workspace.who))
     again = await push(ui, None)
     await ui.expect("Unsaved draft of")
     await ui.press("r")
     await ui.until(lambda: "earlier" in again.pane.text, "the draft")
     assert not earlier.exists()
+
+
+async def test_the_editor_stays_open_if_the_draft_cannot_be_written(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    folder = demo.path / ".cli" / "drafts"
+    folder.write_text("no folder")
+    try:
+        typed = it.text.replace("roll-out", "roll out slowly")
+        await it.write(typed, toast=f"Draft not kept: cannot write to {folder}: ")
+        await it.press("escape", "q", shows="Unsaved changes")
+        await it.press("k", toast=("Draft not kept: cannot write to", "Save the policy, or free space"), top=it.editor)
+        assert it.text == typed
+    finally:
+        folder.unlink()
+    await it.press("q", shows="Unsaved changes")
+    await it.press("k", toast="Draft kept: e to resume", top=it.ui.app.frame)
+    stored_draft = drafts.load(it.editor.autosave.path)
+    assert stored_draft is not None
+    assert stored_draft.text == typed
+
+
+async def test_an_automatic_save_does_not_write_a_discarded_draft(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.write(it.text.replace("roll-out", "roll out slowly"))
+    autosave = it.editor.autosave
+    with autosave._files._lock:  # the deletion waits
+        leaving = asyncio.create_task(it.editor.leave(keep=False))
+        await asyncio.sleep(0)
+        saving = asyncio.create_task(autosave.update())  # as the timer does
+        await asyncio.sleep(0)
+    await asyncio.gather(leaving, saving)
+    assert not autosave.path.exists()
+    await it.ui.see(top=it.ui.app.frame)
+
+
+async def test_a_draft_is_not_replaced_before_the_user_decides(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, edit: Edit
+) -> None:
+    it = await edit()
+    base, typed = it.text, it.text.replace("roll-out", "roll out slowly")
+    await it.write(typed)
+    await it.press("escape", "q", shows="Unsaved changes")
+    await it.press("k", toast="Draft kept: e to resume", top=it.ui.app.frame)
+    path, load, loading = it.editor.autosave.path, drafts.load, threading.Event()
+
+    def slow(target: Path) -> drafts.Draft | None:
+        loading.wait(60)
+        return load(target)
+
+    def text_on_disk() -> str:
+        draft = load(path)
+        return draft.text if draft is not None else ""
+
+    monkeypatch.setattr(drafts, "load", slow)
+    policy = await stored(it.ui, "deployments")
+    early = Editing(it.ui, await push(it.ui, policy))
+    await it.press("escape", "q", top=it.ui.app.frame)  # before the draft is loaded
+    assert text_on_disk() == typed
+
+    early = Editing(it.ui, await push(it.ui, policy))
+    for text in (document(rule(READ, name="typed early")), base):
+        await early.write(text)
+        early.editor._autosave()  # as the timer does
+        await early.editor.autosave.update()
+        assert text_on_disk() == typed
+    loading.set()
+    await early.expect("Unsaved draft of")
+    await early.editor.autosave.update()
+    await early.press("escape", top=it.ui.app.frame)
+    assert text_on_disk() == typed
+
+    loading.clear()
+    early = Editing(it.ui, await push(it.ui, policy))
+    await early.write(document(rule(READ, name="typed early")))
+    loading.set()
+    await early.expect("Unsaved draft of")
+    await early.press("d", top=early.editor)
+    await early.until(lambda: "typed early" in text_on_disk(), "the text typed before the question")
 
 
 async def test_a_read_only_session_saves_nothing_and_keeps_the_drafts(demo: Home, edit: Edit) -> None:

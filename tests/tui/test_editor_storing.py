@@ -61,6 +61,21 @@ async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: py
         await it.press("enter", shows="Policy  kept name  version 1", gone="could not be saved")
 
 
+async def test_text_typed_during_a_save_keeps_the_editor_open(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.evaluate(document(rule(READ, name="first")))
+    await it.press("escape", "q", shows="Unsaved changes")
+    await it.press("s", shows="Effect on *")
+    later = document(rule(READ, name="second"))
+    with hung(demo):
+        await it.press("enter", shows="saving …")
+        await it.write(later)
+    await it.expect("version 4", "unsaved")
+    await it.ui.see(top=it.editor)
+    assert it.text == later
+    await it.press("q", shows="Unsaved changes")
+
+
 async def store_unanswered(it: Editing, name: str) -> str:
     """Store the new policy as a save whose response was lost; return its id."""
     client = await it.ui.app.workspace.client()

@@ -7,7 +7,9 @@ import pytest
 from client.connection import Connection
 from tests.acceptance.iam import Desk, text
 from tests.homes import Home
-from tests.people import WEB_SHOP
+from tests.people import NEWSROOM, WEB_SHOP
+from tests.service.access import KEYS
+from tests.tui.editing import hung
 from tests.tui.screens import Ui, opened
 
 ON_CALL = "3b041641-1788-44f2-a60d-f25453fe2e85"
@@ -77,6 +79,34 @@ async def test_removing_members_shows_what_they_lose(demo: Home, ui: Ui) -> None
     assert ui.focus == "cancel"
     await ui.agree(shows="2 members")
     await ui.press("z", shows="3 members")
+
+
+@pytest.mark.slow
+async def test_a_question_names_the_tenant_of_its_group_after_a_switch(demo: Home, ui: Ui) -> None:
+    await ui.press("3", shows="on call")
+    with hung(demo):
+        await ui.press("delete", on="on call")
+        await ui.app.workspace.use_tenant(NEWSROOM)
+    await ui.expect("Delete group?", "Newsroom", "Web Shop")
+    await ui.agree(toast="Deleted group on call")
+    assert ON_CALL not in {one["id"] for one in Desk(demo).items("group", "list", "--tenant", WEB_SHOP)}
+
+
+@pytest.mark.slow
+async def test_an_undo_continues_after_the_members_that_it_has_removed(demo: Home, ui: Ui) -> None:
+    desk = Desk(demo)
+    await ui.press("3", shows="contractors")
+    await ui.press("m", on="contractors", shows=("Add members to contractors", "tenant-reader"))
+    await ui.type("api tenant-", shows=("tenant-reader", "tenant-writer"))
+    await ui.press("tab", "tab", "enter", shows="Add 2 members?")
+    await ui.agree(toast="Added tenant-reader (API key), tenant-writer (API key) to contractors", shows="Members  3")
+    others = desk.members("contractors") - {("api_key", KEYS["tenant-reader"]), ("api_key", KEYS["tenant-writer"])}
+    desk.done("group", "member", "remove", "contractors", "--type", "api_key", "--id", KEYS["tenant-writer"])
+    await ui.press("z", toast="not found")
+    assert desk.members("contractors") == others
+    desk.add("contractors", "api_key", KEYS["tenant-writer"])
+    await ui.press("z", toast="Undone: removed tenant-reader")
+    assert desk.members("contractors") == others
 
 
 @pytest.mark.slow

@@ -6,16 +6,19 @@ import pytest
 from textual.widgets import OptionList
 from textual.widgets._toast import Toast
 
+from client.errors import FrostError
 from client.models.tenants import Tenant
 from client.tables.columns import json_of
 from tests.acceptance.iam import Desk
 from tests.homes import Home
+from tests.people import NEWSROOM
 from tests.terminal import screens
+from tests.tui.editing import hung
 from tests.tui.screens import SMALL, Ui
 from tui.shell import actions, routes
 from tui.shell.bars import Footer
 from tui.shell.palette import Palette, _line, entries, ranked
-from tui.shell.routes import UndoCleared
+from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.widgets.dialog import Dialog
 
 pytestmark = pytest.mark.slow
@@ -161,6 +164,78 @@ async def test_an_offer_to_undo_ends_with_its_tenant_and_its_user(demo: Home, ui
     assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
     await ui.press("r", head="member@aurora.example · session")
     await ui.press("z", toast="Undo: nothing to undo")
+
+
+async def test_a_named_record_is_not_looked_up_in_another_tenant(demo: Home, ui: Ui) -> None:
+    Desk(demo).done("group", "create", "--name", "editors", "--description", "")
+    await ui.expect("Staging")
+    with hung(demo):
+        await ui.command("groups.open editors", shows="Loading …")
+        await ui.app.workspace.use_tenant(NEWSROOM)
+    await ui.expect_toast("Not done: the tenant has changed")
+    await ui.expect("1 group", "editors")
+    await ui.gone("Members of")
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_an_undo_that_ends_late_leaves_a_newer_offer(ui: Ui, fails: bool) -> None:
+    frame, end = ui.app.frame, asyncio.Event()
+
+    async def slow() -> None:
+        await end.wait()
+        if fails:
+            raise FrostError("the undo conflicts", code="CONFLICT")
+
+    async def quick() -> None:
+        pass
+
+    await ui.expect("Staging")
+    frame.post_message(UndoAvailable("Changed first", slow, "changed first"))
+    await ui.expect_toast("Changed first · z to undo")
+    await ui.press("z")
+    await ui.until(lambda: frame.undoable is None, "the undo")
+    newer = UndoAvailable("Changed second", quick, "changed second")
+    frame.post_message(newer)
+    await ui.expect_toast("Changed second · z to undo")
+    end.set()
+    await ui.expect_toast("the undo conflicts" if fails else "Undone: changed first")
+    assert frame.undoable is newer
+    assert frame._offer == "Changed second · z to undo"
+    await ui.press("z", toast="Undone: changed second")
+    await ui.press("z", toast="Undo: nothing to undo")
+
+
+async def test_an_undo_that_fails_is_not_offered_again_after_a_change_or_in_another_tenant(ui: Ui) -> None:
+    frame, ends = ui.app.frame, asyncio.Event()
+
+    async def fail() -> None:
+        await ends.wait()
+        raise FrostError("the undo conflicts", code="CONFLICT")
+
+    async def undo_late() -> None:
+        ends.clear()
+        frame.post_message(UndoAvailable("Changed it", fail, "changed it"))
+        await ui.expect_toast("Changed it · z to undo")
+        await ui.press("z")
+        await ui.until(lambda: frame.undoable is None, "the undo")
+
+    await ui.expect("Staging")
+    await undo_late()
+    ends.set()
+    await ui.expect_toast("the undo conflicts")
+    assert frame.undoable is not None  # a failed undo can be repeated
+    await undo_late()
+    frame.post_message(UndoCleared("deleting a group"))
+    await ui.until(lambda: frame.lasting == "deleting a group", "the newer change")
+    ends.set()
+    await ui.expect_toast("the undo conflicts")
+    await ui.press("z", toast="Undo: deleting a group cannot be undone")
+    await undo_late()
+    await ui.switch("newsroom")
+    ends.set()
+    await ui.expect_toast("the undo conflicts")
+    await ui.press("z", toast="Undo: nothing to undo")
+    await ui.switch("web shop")
 
 
 @SMALL

@@ -184,7 +184,7 @@ def test_drafts_are_written_in_order_outside_the_event_loop(tmp_path: Path, monk
 @pytest.mark.parametrize("text", ["", "[]", '{"base": {}}', '{"base": {"a": 1}, "tags": {}}', "{"])
 def test_a_damaged_draft_is_ignored(tmp_path: Path, text: str) -> None:
     drafts = drafts_of("astrid", tmp_path)
-    stored_drafts.keep(drafts._path("t"), stored_drafts.Kept(text))
+    stored_drafts.keep(drafts._path("t"), stored_drafts.Draft(text))
     assert drafts.follow("t", STORED, 1) == ""
     assert drafts.of("t").tags == STORED
 

@@ -50,7 +50,7 @@ async def apply(screen: "RemoteListScreen[Any]") -> None:
     """Confirm an apply with a preview, start it and show it. If a run is open, offer to follow it."""
     workspace, tenant_id = screen.workspace, screen.tenant_id
     if workspace.applies.goes_on(tenant_id):
-        await offer_running_apply(screen)
+        await offer_running_apply(screen, tenant_id)
         return
     result = await workspace.ask(default_tags.preview(tenant_id))
     counts = result.summary
@@ -66,14 +66,14 @@ async def apply(screen: "RemoteListScreen[Any]") -> None:
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
     if await screen.app.push_screen_wait(dialog):
-        await _start(screen, workspace.applies.start(tenant_id), "applying default tags")
+        await _start(screen, tenant_id, workspace.applies.start(tenant_id), "applying default tags")
 
 
 async def undo(screen: "RemoteListScreen[Any]", run: "ApplyRun") -> None:
     """Confirm the undo of a run with a preview, start it and show it."""
     workspace, tenant_id, run_id = screen.workspace, screen.tenant_id, run.run_id
     if workspace.applies.goes_on(tenant_id):
-        await offer_running_apply(screen, own=False)
+        await offer_running_apply(screen, tenant_id, own=False)
         return
     result = await workspace.ask(default_tags.undo_preview(tenant_id, run_id))
     counts = result.summary
@@ -85,12 +85,12 @@ async def undo(screen: "RemoteListScreen[Any]", run: "ApplyRun") -> None:
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Undo run", wrap=False)
     if await screen.app.push_screen_wait(dialog):
-        await _start(screen, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
+        await _start(screen, tenant_id, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
 
 
-async def offer_running_apply(screen: "RemoteListScreen[Any]", *, own: bool = True) -> None:
-    """Offer to follow the open run and, if `own`, to start another apply after it."""
-    applies, tenant_id = screen.workspace.applies, screen.tenant_id
+async def offer_running_apply(screen: "RemoteListScreen[Any]", tenant_id: str, *, own: bool = True) -> None:
+    """Offer to follow the open run of a tenant and, if `own`, to start another apply after it."""
+    applies = screen.workspace.applies
     run = applies.of(tenant_id)
     far = f"{run.operation.progress:.0f} % done" if run is not None else "just started"
     entries = [Entry("follow", "Show progress", "f", f"Does not start your apply; {far}")]
@@ -104,7 +104,7 @@ async def offer_running_apply(screen: "RemoteListScreen[Any]", *, own: bool = Tr
     if chosen == "afterwards":
         applies.start_afterwards(tenant_id)
     if chosen is not None:
-        show(screen)
+        _show_newest(screen, tenant_id)
 
 
 def show(screen: "RemoteListScreen[Any]", run_id: str = "", filter_line: str = "") -> None:
@@ -113,8 +113,16 @@ def show(screen: "RemoteListScreen[Any]", run_id: str = "", filter_line: str = "
     screen.post_message(Navigate("apply", subject, filter_line))
 
 
-async def _start(screen: "RemoteListScreen[Any]", request: Any, lasting: str) -> None:
-    tenant_id = screen.tenant_id
+def _show_newest(screen: "RemoteListScreen[Any]", tenant_id: str) -> None:
+    """Show the newest run of a tenant. If the user has switched to another tenant, name the tenant of the run."""
+    if tenant_id == screen.workspace.tenant_id:
+        show(screen)
+    else:
+        name = screen.workspace.name_of(tenant_id)
+        screen.frame.toast(f"Apply running in {name}: switch to {name} to follow it")
+
+
+async def _start(screen: "RemoteListScreen[Any]", tenant_id: str, request: Any, lasting: str) -> None:
     try:
         await request
     except FrostError as error:
@@ -123,12 +131,12 @@ async def _start(screen: "RemoteListScreen[Any]", request: Any, lasting: str) ->
 
             other = ApplyStarted(operation_id=error.operation_id, run_id=error.run_id)
             screen.workspace.applies.follow(tenant_id, other.operation)
-            await offer_running_apply(screen)
+            await offer_running_apply(screen, tenant_id)
         else:
             screen.frame.toast(f"{error.message}\n{_next_step(error)}", "error")
     else:
         screen.post_message(UndoCleared(lasting))
-        show(screen)
+        _show_newest(screen, tenant_id)
 
 
 def _next_step(error: FrostError) -> str:

@@ -245,7 +245,7 @@ class DefaultTags(RemoteListScreen[TagRow]):
                 draft.put(*next(iter(answer.items())), instead_of)
             else:
                 draft.put_all(answer)
-            self._edited(next(iter(answer)))
+            self._edited(next(iter(answer)), tenant_id)
 
     def do_remove(self) -> None:
         rows = self.table.selected_records
@@ -275,8 +275,8 @@ class DefaultTags(RemoteListScreen[TagRow]):
             self.draft.undo()
             self._edited("")
 
-    def _edited(self, key: str) -> None:
-        self.workspace.tag_drafts.keep(self.tenant_id)
+    def _edited(self, key: str, tenant_id: str = "") -> None:
+        self.workspace.tag_drafts.keep(tenant_id or self.tenant_id)
         self.show()
         if key:
             self.select(key)

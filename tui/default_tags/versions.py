@@ -15,6 +15,7 @@ from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
 from tui.shell.routes import UndoAvailable
+from tui.state.list_store import RecordList
 from tui.state.tag_draft import StoredTags, TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -51,10 +52,15 @@ def _value(value: str) -> str:
 
 EFFECT = "new resources get these tags within 30 s; existing resources keep their tags until an apply"
 STALE = "STALE_VERSION"
+LIST = "default tags"
+"""Name of the list with the stored set."""
 
 
 async def save(screen: "RemoteListScreen[Any]") -> None:
-    """Save the draft. If another set was stored since the draft began, let the user merge or overwrite it."""
+    """Save the draft. If another set was stored since the draft began, let the user merge or overwrite it.
+
+    The save belongs to the tenant that was in use at its start, even if the user switches the tenant during a request.
+    """
     tenant_id, draft = screen.tenant_id, screen.draft
     if draft is None:
         return
@@ -63,22 +69,26 @@ async def save(screen: "RemoteListScreen[Any]") -> None:
         if (problem := draft.problem) is not None:
             screen.frame.toast(f"Not saved: {problem.message}", "warning")
             return
-        if _is_outdated(screen, draft):  # before the confirmation, which would show the difference to an outdated set
-            way = await _resolve_conflict(screen, draft)
+        # Before the confirmation, which would show the difference to an outdated set.
+        if _is_outdated(screen, tenant_id, draft):
+            way = await _resolve_conflict(screen, tenant_id, draft)
             if way is None:
                 return
             overwriting = way == "overwrite"
             continue
         # Send the set that was confirmed, even if the draft changes while the dialog is open.
         before, tags, version = dict(draft.base), dict(draft.tags), draft.version
-        if not await confirm_difference(screen, "Save default tags?", before, tags, overwriting=overwriting):
+        question = "Save default tags?"
+        if not await confirm_difference(screen, tenant_id, question, before, tags, overwriting=overwriting):
+            return
+        if not _is_in_use(screen, tenant_id, draft):
             return
         try:
             stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, version))
         except FrostError as error:
             if error.code != STALE:
                 raise
-            way = await _resolve_conflict(screen, draft)
+            way = await _resolve_conflict(screen, tenant_id, draft)
             if way is None:
                 return
             overwriting = way == "overwrite"
@@ -94,7 +104,7 @@ async def put_back(
 ) -> None:
     """Store a former set again unless a version newer than `newest` exists. `now` is the set it replaces."""
     tenant_id = screen.tenant_id
-    if not await confirm_difference(screen, "Restore this version?", now, tags, yes="Restore"):
+    if not await confirm_difference(screen, tenant_id, "Restore this version?", now, tags, yes="Restore"):
         return
     try:
         stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, newest))
@@ -110,6 +120,7 @@ async def put_back(
 
 async def confirm_difference(
     screen: "RemoteListScreen[Any]",
+    tenant_id: str,
     question: str,
     before: Mapping[str, str],
     after: Mapping[str, str],
@@ -120,7 +131,7 @@ async def confirm_difference(
     """Confirm the difference. The default is Cancel if it removes tags or overwrites another set."""
     changes = difference(before, after)
     facts = [
-        ("Tenant", screen.workspace.name_of(screen.tenant_id)),
+        ("Tenant", screen.workspace.name_of(tenant_id)),
         ("Tags", f"{len(before)} now, {len(after)} after" if after else "none: all default tags are removed"),
         ("Effect", EFFECT),
     ]
@@ -133,18 +144,26 @@ async def confirm_difference(
     )
 
 
-def _is_outdated(screen: "RemoteListScreen[Any]", draft: TagDraft) -> bool:
+def _is_outdated(screen: "RemoteListScreen[Any]", tenant_id: str, draft: TagDraft) -> bool:
     """Return whether a version newer than the base of the draft is loaded."""
-    stored: StoredTags | None = next(iter(screen.record_list.records), None)
+    record_list: RecordList[StoredTags] = screen.workspace.collections.get(LIST, tenant_id)
+    stored = next(iter(record_list.records), None)
     return stored is not None and (stored.version or 0) > (draft.version or 0)
 
 
-async def _resolve_conflict(screen: "RemoteListScreen[Any]", draft: TagDraft) -> str | None:
+def _is_in_use(screen: "RemoteListScreen[Any]", tenant_id: str, draft: TagDraft) -> bool:
+    """Return whether the draft belongs to the user and context in use. If not, show that it is not saved."""
+    if screen.workspace.tag_drafts.of(tenant_id) is draft:
+        return True
+    screen.frame.toast("Not saved: the user has changed", "warning")
+    return False
+
+
+async def _resolve_conflict(screen: "RemoteListScreen[Any]", tenant_id: str, draft: TagDraft) -> str | None:
     """Show the conflict with the newer stored set and rebase the draft as chosen.
 
     Return `merge` or `overwrite`; None if the draft is left unchanged or equals the stored set.
     """
-    tenant_id = screen.tenant_id
     theirs = await screen.workspace.versioned(default_tags.get(tenant_id))
     newest = next(iter(await screen.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
     if theirs.record.tags == draft.tags:
@@ -152,17 +171,20 @@ async def _resolve_conflict(screen: "RemoteListScreen[Any]", draft: TagDraft) ->
         screen.frame.toast("No changes to save: the stored version has the same tags")
         return None
     marked = draft.conflicts(theirs.record.tags)
-    summary = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
+    name = screen.workspace.name_of(tenant_id)
+    summary = f"Version {theirs.version} of the tags of {name} was stored after your draft was started{_by(newest)}."
     dialog = TagConflict(
         summary,
         difference_lines(difference(draft.base, theirs.record.tags), marked),
         difference_lines(draft.changes, marked),
     )
     way = await screen.app.push_screen_wait(dialog)
+    if not _is_in_use(screen, tenant_id, draft):
+        return None
     if way == "merge":
         draft.merge(theirs.record.tags, theirs.version)
     elif way == "overwrite":
-        draft.stand_on(theirs.record.tags, theirs.version)
+        draft.rebase(theirs.record.tags, theirs.version)
     screen.workspace.tag_drafts.keep(tenant_id)
     _put(screen, tenant_id, theirs)
     return way
@@ -190,7 +212,7 @@ def _update_draft(
 
 def _put(screen: "RemoteListScreen[Any]", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
     tags = StoredTags(tenant_id, stored.record.tags, stored.version)
-    screen.workspace.collections.put("default tags", tenant_id, tags)
+    screen.workspace.collections.put(LIST, tenant_id, tags)
 
 
 def _offer_undo(

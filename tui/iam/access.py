@@ -75,6 +75,7 @@ class Catalogue(RemoteListScreen["CatalogueOperation"]):
         from tui.widgets.form import Field, Form
 
         operation, _, target = argument.partition(" ")
+        tenant_id = self.workspace.tenant_id
         operation = operation or (self.record.name if self.record is not None else "")
         if not target:
             field = Field(
@@ -91,7 +92,7 @@ class Catalogue(RemoteListScreen["CatalogueOperation"]):
             if values is None:
                 return
             target = values["target"].strip() or ANYTHING
-        self.post_message(who_on(operation, target, self.workspace.tenant_id))
+        self.post_message(who_on(operation, target, tenant_id))
 
 
 ACCESS_SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}

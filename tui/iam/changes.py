@@ -24,6 +24,7 @@ T = TypeVar("T", bound="Group | Policy")
 
 async def confirm_effect(
     screen: "RemoteListScreen[Any]",
+    tenant_id: str,
     question: str,
     facts: list[tuple[str, str]],
     changes: Sequence[ProposedChange],
@@ -31,9 +32,9 @@ async def confirm_effect(
     yes: str,
     destructive: bool = False,
 ) -> bool:
-    """Show the effect of changes and ask the user to confirm."""
-    previewed = await effect(screen.workspace, screen.tenant_id, changes)
-    facts = [*facts, ("Tenant", screen.workspace.name_of(screen.tenant_id))]
+    """Show the effect of changes in a tenant and ask the user to confirm."""
+    previewed = await effect(screen.workspace, tenant_id, changes)
+    facts = [*facts, ("Tenant", screen.workspace.name_of(tenant_id))]
     dialog = EffectConfirm(question, facts, previewed, yes=yes, destructive=destructive or previewed.takes)
     return await screen.app.push_screen_wait(dialog)
 
@@ -166,7 +167,7 @@ async def delete(
     """Confirm the effect and delete a group or policy. `request` deletes an id and version."""
     tenant_id = screen.tenant_id
     facts = [(noun.capitalize(), f"{record.name}  {record.id}"), *facts]
-    if not await confirm_effect(screen, f"Delete {noun}?", facts, [change], yes="Delete", destructive=True):
+    if not await confirm_effect(screen, tenant_id, f"Delete {noun}?", facts, [change], yes="Delete", destructive=True):
         return
     try:
         await request(record.id, record.version)
@@ -187,22 +188,28 @@ async def delete(
 
 async def add_members(screen: "RemoteListScreen[Any]", group: "Group | Subject") -> None:
     """Pick keys and identities, confirm the effect, and add them to a group."""
+    tenant_id = screen.tenant_id
     members = await pick_members(screen, f"Add members to {group.name}", group.id)
     if members:
-        await _change_members(screen, group, members, is_added=True)
+        await _change_members(screen, tenant_id, group, members, is_added=True)
 
 
 async def remove_members(
     screen: "RemoteListScreen[Any]", group: "Group | Subject", members: "Sequence[PrincipalRef]"
 ) -> None:
     """Confirm the effect and remove members from a group."""
-    await _change_members(screen, group, members, is_added=False)
+    await _change_members(screen, screen.tenant_id, group, members, is_added=False)
 
 
 async def _change_members(
-    screen: "RemoteListScreen[Any]", group: "Group | Subject", members: "Sequence[PrincipalRef]", *, is_added: bool
+    screen: "RemoteListScreen[Any]",
+    tenant_id: str,
+    group: "Group | Subject",
+    members: "Sequence[PrincipalRef]",
+    *,
+    is_added: bool,
 ) -> None:
-    tenant_id, ask = screen.tenant_id, screen.workspace.ask
+    ask = screen.workspace.ask
 
     def add(member: "PrincipalRef") -> Awaitable[None]:
         return ask(groups.add_member(tenant_id, group.id, member.type, member.id))
@@ -213,7 +220,8 @@ async def _change_members(
     change = {"change": "addMember" if is_added else "removeMember", "groupId": group.id}
     count, verb = counted(len(members), "member", "members"), "Add" if is_added else "Remove"
     facts = [("Group", group.name), ("Members", _names(members))]
-    if not await confirm_effect(screen, f"{verb} {count}?", facts, _for_principals(change, members), yes=verb):
+    proposed = _for_principals(change, members)
+    if not await confirm_effect(screen, tenant_id, f"{verb} {count}?", facts, proposed, yes=verb):
         return
     changed = await each(screen, members, add if is_added else remove)
     names = _names(changed)
@@ -227,27 +235,28 @@ async def _change_members(
 
 
 async def attach(
-    screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: "Sequence[PrincipalRef]"
+    screen: "RemoteListScreen[Any]", tenant_id: str, policy: "Policy | Subject", attachees: "Sequence[PrincipalRef]"
 ) -> None:
-    """Confirm the effect and attach a policy."""
-    await _change_attachments(screen, policy, attachees, is_attached=True)
+    """Confirm the effect and attach a policy of a tenant."""
+    await _change_attachments(screen, tenant_id, policy, attachees, is_attached=True)
 
 
 async def detach(
-    screen: "RemoteListScreen[Any]", policy: "Policy | Subject", attachees: "Sequence[PrincipalRef]"
+    screen: "RemoteListScreen[Any]", tenant_id: str, policy: "Policy | Subject", attachees: "Sequence[PrincipalRef]"
 ) -> None:
-    """Confirm the effect and detach a policy."""
-    await _change_attachments(screen, policy, attachees, is_attached=False)
+    """Confirm the effect and detach a policy of a tenant."""
+    await _change_attachments(screen, tenant_id, policy, attachees, is_attached=False)
 
 
 async def _change_attachments(
     screen: "RemoteListScreen[Any]",
+    tenant_id: str,
     policy: "Policy | Subject",
     attachees: "Sequence[PrincipalRef]",
     *,
     is_attached: bool,
 ) -> None:
-    tenant_id, ask = screen.tenant_id, screen.workspace.ask
+    ask = screen.workspace.ask
 
     def add(attachee: "PrincipalRef") -> Awaitable[None]:
         return ask(policies.attach(tenant_id, policy.id, attachee.type, attachee.id))
@@ -258,7 +267,8 @@ async def _change_attachments(
     change = {"change": "attach" if is_attached else "detach", "policyId": policy.id}
     verb = "Attach" if is_attached else "Detach"
     facts = [("Policy", policy.name), ("To" if is_attached else "From", _names(attachees))]
-    if not await confirm_effect(screen, f"{verb} policy?", facts, _for_principals(change, attachees), yes=verb):
+    proposed = _for_principals(change, attachees)
+    if not await confirm_effect(screen, tenant_id, f"{verb} policy?", facts, proposed, yes=verb):
         return
     changed = await each(screen, attachees, add if is_attached else remove)
     names, name = _names(changed), policy.name
@@ -296,9 +306,12 @@ def _offer_undo(
     if not changed:
         return
 
+    remaining = list(changed)
+
     async def undo() -> None:
-        for principal in changed:
-            await revert(principal)
+        while remaining:
+            await revert(remaining[0])
+            del remaining[0]  # if a later one fails, the next undo continues there
         screen.workspace.refresh()
 
     screen.table.clear_marks()

@@ -112,25 +112,25 @@ class Groups(RemoteListScreen["Group"]):
         from tui.iam import changes
         from tui.iam.pickers import pick_policies
 
-        group = self.record
+        group, tenant_id = self.record, self.tenant_id
         if group is None:
             return
         title = f"Attach a policy to {group.name}"
         policies = await pick_policies(self, title, group.id, attached=False)
         for policy in policies or ():
-            await changes.attach(self, policy, [group.attachee])
+            await changes.attach(self, tenant_id, policy, [group.attachee])
 
     async def do_detach(self) -> None:
         from tui.iam import changes
         from tui.iam.pickers import pick_policies
 
-        group = self.record
+        group, tenant_id = self.record, self.tenant_id
         if group is None:
             return
         title = f"Detach a policy from {group.name}"
         policies = await pick_policies(self, title, group.id, attached=True)
         for policy in policies or ():
-            await changes.detach(self, policy, [group.attachee])
+            await changes.detach(self, tenant_id, policy, [group.attachee])
 
     async def do_delete(self) -> None:
         from tui.iam import changes

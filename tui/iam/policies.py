@@ -136,11 +136,11 @@ class Policies(RemoteListScreen["Policy"]):
         from tui.iam import changes
         from tui.iam.pickers import pick_attachees
 
-        policy = self.record
+        policy, tenant_id = self.record, self.tenant_id
         if policy is not None:
             attachees = await pick_attachees(self, policy)
             if attachees:
-                await changes.attach(self, policy, attachees)
+                await changes.attach(self, tenant_id, policy, attachees)
 
     async def do_rename(self) -> None:
         from tui.iam import changes
@@ -238,16 +238,17 @@ class Attachments(ChildListScreen["Attachment"]):
         from tui.iam import changes
         from tui.iam.pickers import pick_attachees
 
-        attachees = await pick_attachees(self, self.policy)
+        policy, tenant_id = self.policy, self.tenant_id
+        attachees = await pick_attachees(self, policy)
         if attachees:
-            await changes.attach(self, self.policy, attachees)
+            await changes.attach(self, tenant_id, policy, attachees)
 
     async def do_detach(self) -> None:
         from tui.iam import changes
 
         attachees = [attachment.attachee for attachment in self.table.selected_records]
         if attachees:
-            await changes.detach(self, self.policy, attachees)
+            await changes.detach(self, self.tenant_id, self.policy, attachees)
 
 
 class Versions(ChildListScreen["ListedVersion"]):
@@ -322,7 +323,8 @@ class Versions(ChildListScreen["ListedVersion"]):
                 f"the document of version {number}, as version {new.version + 1}; keeps name and description",
             ),
         ]
-        if not await changes.confirm_effect(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
+        question = f"Roll back to version {number}?"
+        if not await changes.confirm_effect(self, tenant_id, question, facts, [change], yes="Roll back"):
             return
         try:
             await self.workspace.ask(policies.roll_back(tenant_id, policy, number, new.version))

@@ -354,15 +354,17 @@ class MainScreen(Navigator):
         if self.current is not None and self.current.undo_description:
             self.current.undo()
             return
-        undoable, self.undoable = self.undoable, None
+        undoable, self.undoable, offer = self.undoable, None, self._offer
         if undoable is None:
             return
         try:
             await undoable.undo()
         except FrostError:
-            self.undoable = undoable
+            if self.undoable is None and self._offer == offer:  # no newer change, and the same tenant and context
+                self.undoable = undoable
             raise
-        self._end_offer()
+        if self.undoable is None:
+            self._end_offer()
         self.toast(f"Undone: {undoable.undone}")
 
     def do_activity(self) -> None:

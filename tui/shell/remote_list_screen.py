@@ -181,11 +181,15 @@ class RemoteListScreen(ListScreen[T]):
     async def named(self, argument: str) -> T | None:
         """Return the record with this id or name; without an argument, the record under the cursor.
 
-        Shows a warning and returns None if no record or several match.
+        Shows a warning and returns None if no record or several match, or if the tenant has changed during the read.
         """
         if not argument or self.unavailable_reason():
             return self.record
+        tenant_id = self.tenant_id
         await self.record_list.settled.wait()
+        if self.OF_TENANT and self.tenant_id != tenant_id:
+            self.frame.toast("Not done: the tenant has changed", "warning")
+            return None
         records = self.records()
         record = next((row for row in records if self.id_of(row) == argument), None)
         name, key = argument.casefold(), self.KIND.name_key

@@ -25,7 +25,7 @@ LARGEST = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Kept:
+class Draft:
     """A draft on disk."""
 
     text: str
@@ -56,7 +56,7 @@ def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, about: st
     return Path(home(environ)) / ".cli" / "drafts" / f"{name}.json"
 
 
-def load(path: Path) -> Kept | None:
+def load(path: Path) -> Draft | None:
     """Read a draft; None if it is missing, invalid, or owned by another user."""
     try:
         with path.open("rb") as file:
@@ -66,32 +66,40 @@ def load(path: Path) -> Kept | None:
             document = json.load(file)
         if not isinstance(document, dict) or document.pop("version", None) != VERSION:
             return None
-        kept = Kept(**document)
-        texts = (kept.text, kept.name, kept.description, kept.at, kept.creation, kept.who, *kept.request.values())
-        numbers = (kept.base_version, kept.row, kept.column)
+        draft = Draft(**document)
+        texts = (
+            draft.text,
+            draft.name,
+            draft.description,
+            draft.at,
+            draft.creation,
+            draft.who,
+            *draft.request.values(),
+        )
+        numbers = (draft.base_version, draft.row, draft.column)
         good = all(isinstance(text, str) for text in texts) and all(
             isinstance(number, int) and number >= 0 for number in numbers
         )
-        return kept if good else None
+        return draft if good else None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def keep(path: Path, kept: Kept) -> bool:
-    """Write a draft atomically. Return False if that fails."""
+def keep(path: Path, draft: Draft) -> str:
+    """Write a draft atomically. Return why that failed; empty if the draft is on disk."""
     try:
         make_private(str(path.parent))
         handle, name = tempfile.mkstemp(prefix=".draft-", suffix=".tmp", dir=path.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
-                json.dump({"version": VERSION, **asdict(kept)}, file)
+                json.dump({"version": VERSION, **asdict(draft)}, file)
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return f"cannot write to {path.parent}: {error.strerror or error}"
+    return ""
 
 
 def drop(path: Path) -> None:
@@ -104,25 +112,26 @@ class DraftFiles:
     """Writes and deletes drafts outside the event loop.
 
     Each file has one latest change; a later one supersedes it, so a late write does not restore a deleted draft. When
-    a call returns, its change or a later one is on disk.
+    a call returns, its change or a later one was made.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: dict[Path, Callable[[], object]] = {}
+        self._latest: dict[Path, Callable[[], str | None]] = {}
+        self._failures: dict[Path, str] = {}
         self._threads: list[threading.Thread] = []
 
-    async def keep(self, path: Path, draft: Kept) -> None:
-        """Write a draft. If the caller is cancelled, the write continues."""
+    async def keep(self, path: Path, draft: Draft) -> str:
+        """Write a draft. Return why that failed, or "". If the caller is cancelled, the write continues."""
         self._latest[path] = partial(keep, path, draft)
-        await asyncio.to_thread(self._run, path)
+        return await asyncio.to_thread(self._run, path)
 
     async def drop(self, path: Path) -> None:
         """Delete a draft."""
         self._latest[path] = partial(drop, path)
         await asyncio.to_thread(self._run, path)
 
-    def begin_keep(self, path: Path, draft: Kept) -> None:
+    def begin_keep(self, path: Path, draft: Draft) -> None:
         """Write a draft in a thread, which the end of the program awaits."""
         self._begin(path, partial(keep, path, draft))
 
@@ -136,17 +145,19 @@ class DraftFiles:
             thread.join()
         self._threads.clear()
 
-    def _begin(self, path: Path, work: Callable[[], object]) -> None:
+    def _begin(self, path: Path, work: Callable[[], str | None]) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._latest[path] = work
         thread = threading.Thread(target=self._run, args=(path,), name="draft")
         self._threads.append(thread)
         thread.start()
 
-    def _run(self, path: Path) -> None:
+    def _run(self, path: Path) -> str:
+        """Make the latest change of a file, unless another thread has made it. Return why it failed, or ""."""
         with self._lock:
             if (work := self._latest.pop(path, None)) is not None:
-                work()
+                self._failures[path] = work() or ""
+            return self._failures.get(path, "")
 
 
 ABOUT = "default tags"
@@ -193,7 +204,7 @@ class TagDrafts:
             return ""
         version = stored.base_version or None
         if version != draft.version:
-            draft.stand_on(base, version)
+            draft.rebase(base, version)
         draft.tags = tags
         return stored.at
 
@@ -205,7 +216,7 @@ class TagDrafts:
             return
         text = json.dumps({"base": draft.base, "tags": draft.tags})
         at, who = times.now().isoformat(), self._where()[1]
-        self._files.begin_keep(path, Kept(text, base_version=draft.version or 0, at=at, who=who))
+        self._files.begin_keep(path, Draft(text, base_version=draft.version or 0, at=at, who=who))
 
     def leave(self) -> None:
         """Forget all drafts after a change of user or context. Their files remain."""

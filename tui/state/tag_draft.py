@@ -106,7 +106,7 @@ class TagDraft:
 
     def put(self, key: str, value: str, instead_of: str = "") -> None:
         """Add or change a tag. `instead_of` is its previous key."""
-        self._set({**{old: kept for old, kept in self.tags.items() if old != instead_of}, key: value})
+        self._set({**{old: other for old, other in self.tags.items() if old != instead_of}, key: value})
 
     def put_all(self, tags: Mapping[str, str]) -> None:
         """Add or change several tags, in one edit."""
@@ -156,11 +156,11 @@ class TagDraft:
 
     def saved(self, tags: Mapping[str, str], version: int | None) -> None:
         """Record a save. Edits made during the save remain unsaved."""
-        self.stand_on(tags, version)
+        self.rebase(tags, version)
         if not self.dirty:
             self._before.clear()
 
-    def stand_on(self, tags: Mapping[str, str], version: int | None) -> None:
+    def rebase(self, tags: Mapping[str, str], version: int | None) -> None:
         """Base the draft on another stored set without changing it. A save then overwrites the changes of others."""
         self.base, self.version = dict(tags), version
 
@@ -169,7 +169,7 @@ class TagDraft:
         changes = self.changes
         remaining = {key: value for key, value in tags.items() if key not in changes.removed}
         ours = {**changes.added, **{key: after for key, (_, after) in changes.changed.items()}}
-        self.stand_on(tags, version)
+        self.rebase(tags, version)
         self._set({**remaining, **ours})
 
     def conflicts(self, tags: Mapping[str, str]) -> list[str]:

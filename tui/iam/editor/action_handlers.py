@@ -72,7 +72,7 @@ class Editor(Protocol):
 
     def perform(self, action_id: str) -> None: ...
 
-    async def leave(self, *, keep: bool) -> None: ...
+    async def leave(self, *, keep: bool) -> bool: ...
 
 
 async def do_save(editor: Editor) -> None:
@@ -312,10 +312,11 @@ async def do_close(editor: Editor) -> None:
         Menu("Unsaved changes", entries, foot="Enter or its key: choose · Esc keep editing")
     )
     if choice == "save":
-        if await editor.save_flow.save():
+        is_saved = await editor.save_flow.save()
+        if is_saved and not editor.document.is_changed:  # the user may have typed during the save
             await editor.leave(keep=False)
-    elif choice is not None:
-        await editor.leave(keep=choice == "keep")
-        if choice == "keep":
-            key = editor.keys.label("policies.edit" if document.id else "policies.create")
-            editor.toast("Draft kept" + (f": {key} to resume" if key else ""))
+    elif choice == "drop":
+        await editor.leave(keep=False)
+    elif choice == "keep" and await editor.leave(keep=True):
+        key = editor.keys.label("policies.edit" if document.id else "policies.create")
+        editor.toast("Draft kept" + (f": {key} to resume" if key else ""))

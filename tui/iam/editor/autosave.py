@@ -14,7 +14,7 @@ from client.tables.columns import time_text
 from client.transport.call import Ask
 from tui.iam.editor.document import Document
 from tui.state import drafts
-from tui.state.drafts import DraftFiles, Kept
+from tui.state.drafts import Draft, DraftFiles
 from tui.state.workspace import Workspace
 from tui.widgets.picker import Entry, Menu
 
@@ -61,6 +61,8 @@ class DraftAutosave:
     def __init__(self, document: Document, store: Store, view: Callable[[], View]) -> None:
         self._document, self._store, self._view = document, store, view
         self._files = DraftFiles()
+        self.is_undecided = True
+        """Whether the user may still resume or discard the draft on disk, which is then not written or deleted."""
         self.is_closed = False
         """Whether the editor is closing; drafts are then no longer written."""
 
@@ -73,25 +75,29 @@ class DraftAutosave:
     def path(self) -> Path:
         return self._store.path_of(self._document.id, self._store.user)
 
-    async def save(self) -> None:
-        """Write the draft if the document has unsaved changes."""
-        if self.is_enabled and not self.is_closed and self._document.is_changed:
-            await self._files.keep(self.path, self._draft())
+    async def save(self) -> str:
+        """Write the draft if the document has unsaved changes. Return why that failed, or ""."""
+        if not self.is_enabled or self.is_closed or not self._document.is_changed:
+            return ""
+        if self.is_undecided:
+            return "the earlier draft is not resumed or discarded"
+        return await self._files.keep(self.path, self._draft())
 
-    async def update(self) -> None:
-        """Write the draft, or delete it if the document has no unsaved changes."""
+    async def update(self) -> str:
+        """Write the draft, or delete it if the document has no unsaved changes. Return why that failed, or ""."""
         if self._document.is_changed:
-            await self.save()
-        else:
-            await self.drop()
+            return await self.save()
+        await self.drop()
+        return ""
 
     async def drop(self) -> None:
-        if self.is_enabled:
+        """Delete the draft."""
+        if self.is_enabled and not self.is_undecided:
             await self._files.drop(self.path)
 
-    def _draft(self) -> Kept:
+    def _draft(self) -> Draft:
         document, view = self._document, self._view()
-        return Kept(
+        return Draft(
             document.text,
             document.name,
             document.description,
@@ -104,25 +110,25 @@ class DraftAutosave:
             self._store.user,
         )
 
-    async def load(self) -> Kept | None:
+    async def load(self) -> Draft | None:
         """Load the draft of the document; None without one, and if it equals the text."""
         draft = await asyncio.to_thread(self._load) if self.is_enabled else None
         return None if draft is None or draft.text == self._document.text else draft
 
-    def _load(self) -> Kept | None:
+    def _load(self) -> Draft | None:
         """Load the draft. A draft of an earlier release, which all users shared, is loaded for its author only."""
         earlier = self._store.path_of(self._document.id, "")
         draft = drafts.load(self.path)
         if draft is None and (draft := drafts.load(earlier)) is not None:
             if draft.who != self._store.user:
                 return None
-            drafts.keep(self.path, draft)
-            drafts.drop(earlier)
+            if not drafts.keep(self.path, draft):
+                drafts.drop(earlier)
         return draft
 
 
 async def ask_to_resume(
-    draft: Kept, document: Document, show_dialog: Callable[[Menu], Awaitable[str | None]]
+    draft: Draft, document: Document, show_dialog: Callable[[Menu], Awaitable[str | None]]
 ) -> str | None:
     """Ask what to do with a draft. Return `resume`, `drop`, or None to close the editor."""
     base = f"Based on {f'version {draft.base_version}' if draft.base_version else 'a new policy'}"
@@ -132,7 +138,7 @@ async def ask_to_resume(
     return await show_dialog(Menu(f"Unsaved draft of {time_text(draft.at)}", entries, foot=foot))
 
 
-async def resume(draft: Kept, document: Document, ask: Ask, tenant_id: str) -> str:
+async def resume(draft: Draft, document: Document, ask: Ask, tenant_id: str) -> str:
     """Restore a draft in the document. Return a warning if the stored policy has changed since, else ""."""
     warning = ""
     if draft.base_version not in (0, document.version):

@@ -85,7 +85,7 @@ class Callbacks:
     """Returns the author check of the text; None if there is no current one."""
     rebased: Callable[[], Awaitable[None]]
     """Called after the document was based on another stored version."""
-    keep_draft: Callable[[], Awaitable[None]]
+    keep_draft: Callable[[], Awaitable[str]]
     drop_draft: Callable[[], Awaitable[None]]
 
 

@@ -119,6 +119,8 @@ class PolicyEditor(EditorLayout):
         self.fix_menu: Menu | None = None
         """The open menu of changes that remove excess permissions. It is for one user."""
         self._delays: dict[str, Timer] = {}
+        self._draft_failure = ""
+        """Why the last automatic save failed; empty if it did not."""
         self._connection = ("", "")
         self._principal = self.principal_id
 
@@ -160,13 +162,16 @@ class PolicyEditor(EditorLayout):
             self.form.set_values(request.initial_values(self.document.text, self.catalogue))
 
     async def offer_draft(self) -> None:
-        """Offer the draft on disk. Esc closes the editor and does not delete the draft."""
+        """Offer the draft on disk. Esc closes the editor and does not change the draft."""
         draft = await self.autosave.load()
         if draft is None:
+            self.autosave.is_undecided = False
+            await self.autosave.save()  # the user may have typed during the load
             return
         choice = await autosave.ask_to_resume(draft, self.document, self.app.push_screen_wait)
         if choice == "resume":
             warning = await autosave.resume(draft, self.document, self.workspace.ask, self.tenant_id)
+            self.autosave.is_undecided = False
             if warning:
                 self.toast(warning, "warning")
             self.evaluator.compare_with(self.document.id, self.document.version)
@@ -177,7 +182,8 @@ class PolicyEditor(EditorLayout):
             self.form.is_edited = bool(draft.request)
             self.show_title()
         elif choice == "drop":
-            await self.autosave.drop()
+            self.autosave.is_undecided = False
+            await self.autosave.update()
         else:
             self.close()
 
@@ -271,7 +277,14 @@ class PolicyEditor(EditorLayout):
             self.completion.complete_text(self.document.text, unasked=True)
 
     def _autosave(self) -> None:
-        self._run("autosave", self.autosave.update)
+        if not self.autosave.is_undecided:
+            self._run("autosave", self._update_draft)
+
+    async def _update_draft(self) -> None:
+        """Update the draft on disk. Report the first failure in a row."""
+        reported, self._draft_failure = self._draft_failure, await self.autosave.update()
+        if self._draft_failure and not reported:
+            self.toast(f"Draft not kept: {self._draft_failure}", "warning")
 
     @on(TextArea.SelectionChanged)
     def _cursor_moved(self, event: TextArea.SelectionChanged) -> None:
@@ -405,11 +418,21 @@ class PolicyEditor(EditorLayout):
         self.evaluation = self.evaluation.with_refusal(details)
         self.go("author")
 
-    async def leave(self, *, keep: bool) -> None:
-        """Close the editor. Delete the draft on disk or, with `keep`, write it."""
+    async def leave(self, *, keep: bool) -> bool:
+        """Close the editor. Delete the draft on disk or, with `keep`, write it.
+
+        Return False if the draft cannot be written. The editor then stays open, because it has the only copy.
+        """
         self.read_text()
-        await (self.autosave.save() if keep else self.autosave.drop())
+        if not keep:
+            self.autosave.is_closed = True  # an automatic save would write the draft again
+            await self.autosave.drop()
+        elif reason := await self.autosave.save():
+            advice = "Save the policy, or free space or correct the permissions there, then close again"
+            self.toast(f"Draft not kept: {reason}\n{advice}", "error")
+            return False
         self.close()
+        return True
 
     def close(self) -> None:
         """Close the editor without a change to the draft on disk."""
