@@ -252,6 +252,7 @@ async def test_a_draft_is_offered_with_its_version(demo: Home, edit: Edit) -> No
     await ui.expect("Unsaved draft of", "Based on version 3")
     await ui.press("r")
     await ui.until(lambda: again.pane.text == typed and again.document.version == 3, "the draft and its version")
+    await ui.expect("rule 1 roll out slowly")
     assert again.document.idempotency_key == it.editor.document.idempotency_key
     await ui.press("ctrl+s", shows="Save deployments on version 3")
     await ui.press("enter", shows=("Newer version: 4", "description"))

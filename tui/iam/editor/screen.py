@@ -174,13 +174,11 @@ class PolicyEditor(EditorLayout):
             self.autosave.is_undecided = False
             if warning:
                 self.toast(warning, "warning")
-            self.evaluator.compare_with(self.document.id, self.document.version)
-            self.compared_version = self.document.version
             self.pane.set_text(self.document.text)
             self.pane.show_line(draft.row, draft.column)
             self.form.set_values({name: draft.request[name] for name in request.BY_NAME if name in draft.request})
             self.form.is_edited = bool(draft.request)
-            self.show_title()
+            await self._rebased()
         elif choice == "drop":
             self.autosave.is_undecided = False
             await self.autosave.update()
