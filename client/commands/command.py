@@ -21,6 +21,7 @@ from client.commands import usage_errors
 from client.commands.output import Output
 from client.commands.parameters import Option
 from client.commands.usage_errors import FORMATS
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.commands.invocation import Invocation
@@ -355,5 +356,5 @@ class Number(click.ParamType["int"]):
         text = str(value)
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
         if number is None or not self.least <= number <= self.most:
-            self.fail(f'takes a number from {self.least} to {self.most}, not "{text}"', param, ctx)
+            self.fail(f'takes a number from {self.least} to {self.most}, not "{safe(text, 40)}"', param, ctx)
         return number

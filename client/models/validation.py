@@ -11,6 +11,9 @@ KEY_BYTES = 64
 VALUE_BYTES = 255
 MIN_API_KEY_NAME, MAX_API_KEY_NAME = 2, 100
 """Length of an API key's name, in characters."""
+MAX_RATE_LIMIT = 60_000
+"""Requests per minute of an API key."""
+_RATE_LIMIT_DIGITS = 9
 RESERVED_PREFIXES = ("frostmoln_", "frostmoln-", "__", "os_", "instance_", "nova_")
 RESERVED_KEYS = frozenset(
     {
@@ -36,6 +39,17 @@ _VALUE = re.compile(r"[a-zA-Z0-9+\-._:/@ =]*")
 # ASCII only: Unicode lower-casing turns the Kelvin sign into "k", which could make a reserved key.
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _QUOTED_LENGTH = 80
+
+
+def parse_rate_limit(text: str) -> int | None:
+    """Parse requests per minute, at least 1, in decimal digits. The platform refuses more than the maximum.
+
+    Returns:
+        None if the text is not such a number or is too long for one.
+    """
+    digits = text.lstrip("0")
+    is_number = text.isascii() and text.isdigit() and 0 < len(digits) <= _RATE_LIMIT_DIGITS
+    return int(digits) if is_number else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 
-from client.models.validation import MAX_API_KEY_NAME, MIN_API_KEY_NAME
+from client.models.validation import MAX_API_KEY_NAME, MAX_RATE_LIMIT, MIN_API_KEY_NAME
 from service import errors, validation
 from service.authz.decisions import CatalogueSnapshot, holding, listed
 from service.clock import parse_instant, wire_time
@@ -13,7 +13,7 @@ from service.validation import require_distinct
 
 DEFAULT_LIFETIME = timedelta(days=365)
 MAX_YEARS = 2
-DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT = 600, 60_000
+DEFAULT_RATE_LIMIT = 600
 MAX_SCOPES = 100
 
 

@@ -170,8 +170,10 @@ async def test_refusals_are_shown_in_the_form(demo: Home, ui: Ui) -> None:
     await ui.type("y")
     await ui.press("tab", "tab")
     await ui.replace("0", shows="a whole number of requests per minute")
-    await ui.replace("70000", shows=("60", "New API key in"))
-    await ui.replace("60", shows=("New API key xy", "shown only once"))
+    await ui.replace("70000", shows=("60000", "New API key in"), gone="a whole number")
+    ui.app.screen.query_one("#field-rate").value = "9" * 5_000
+    await ui.press("enter", shows="a whole number of requests per minute, 1 to 60000")
+    await ui.replace("0000000060", shows=("New API key xy", "shown only once"))
     key = await only_key(demo, "xy")
     assert (key["rateLimit"], key["scopes"]) == (60, ["dns:read"])
 

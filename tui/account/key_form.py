@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from client.errors import FrostError
-from client.models.validation import MAX_API_KEY_NAME, MIN_API_KEY_NAME
+from client.models.validation import MAX_API_KEY_NAME, MAX_RATE_LIMIT, MIN_API_KEY_NAME, parse_rate_limit
 from client.text import safe
 from client.texts.refusals import KeyProblem, key_problem, may_exist
 from tui.account.key_inputs import ChoiceLine, Until
@@ -230,13 +230,14 @@ class KeyForm(Sending[KeyDraft, Result]):
         def value(field: str) -> str:
             return self.query_one(f"#field-{field}", Input).value.strip()
 
-        rate = value("rate") or str(RATE)
+        rate_limit = parse_rate_limit(value("rate") or str(RATE))
         if not value("name"):
             return KeyProblem("name", "a name is required")
         if not MIN_API_KEY_NAME <= len(value("name")) <= MAX_API_KEY_NAME:
             return KeyProblem("name", f"a name has {MIN_API_KEY_NAME} to {MAX_API_KEY_NAME} characters")
-        if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
-            return KeyProblem("rateLimit", "the rate limit must be a whole number of requests per minute, at least 1")
+        if rate_limit is None:
+            numbers = f"a whole number of requests per minute, 1 to {MAX_RATE_LIMIT}"
+            return KeyProblem("rateLimit", f"the rate limit must be {numbers}")
         until = self.query_one(Until) if self._expires else None
         if until is not None and until.problem:
             return KeyProblem("expiresAt", "" if until.shows_problem else until.problem)
@@ -246,7 +247,7 @@ class KeyForm(Sending[KeyDraft, Result]):
             value("name"),
             value("description"),
             self.list.chosen,
-            int(rate),
+            rate_limit,
             until.moment if until is not None else None,
         )
 

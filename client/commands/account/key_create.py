@@ -19,12 +19,10 @@ from client.commands.completers import context_names, scope_names
 from client.commands.invocation import Invocation
 from client.commands.parameters import Option
 from client.errors import FrostError, usage
-from client.models.validation import MAX_API_KEY_NAME, MIN_API_KEY_NAME
+from client.models.validation import MAX_API_KEY_NAME, MAX_RATE_LIMIT, MIN_API_KEY_NAME, parse_rate_limit
 from client.tables import account as tables_account
 from client.tables.columns import time_text
 from client.text import safe
-
-_MOST_DIGITS = 9
 
 
 class RequestsAMinute(click.ParamType["int"]):
@@ -33,10 +31,11 @@ class RequestsAMinute(click.ParamType["int"]):
     name = "requests"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value)
-        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text)):
-            self.fail(f'takes a whole number of requests per minute, at least 1, not "{text}"', param, ctx)
-        return int(text)
+        limit = parse_rate_limit(str(value))
+        if limit is None:
+            numbers = f"a whole number of requests per minute, 1 to {MAX_RATE_LIMIT}"
+            self.fail(f'takes {numbers}, not "{safe(value, 40)}"', param, ctx)
+        return limit
 
 
 EXPIRES = Option(
