@@ -116,13 +116,15 @@ def predicted_error(refused: Mapping[str, Any]) -> FrostError:
     """Return the error that a change would cause, from `refused` in the response of `iam/preview`."""
     status, code, details = refused.get("status"), _text(refused.get("code")), refused.get("details")
     status = status if isinstance(status, int) else 0
+    gone = status == 404
     return FrostError(
         f"the change would be refused: {safe(_text(refused.get('message')), MESSAGE_CELLS)}",
         code=safe(code, 80),
         hint=safe(_text(refused.get("hint")), 300) or _hint(code, status),
-        exit_code=_exit(status, code, "", gone=False),
+        exit_code=_exit(status, code, "", gone=gone),
         details=details if isinstance(details, dict) else None,
         status=status,
+        gone=gone,
     )
 
 

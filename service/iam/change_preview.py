@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from client.policy.document import InvalidDocument
 from client.policy.engine import GrantedRule
 from client.policy.engine import granted_rules as rules_of
+from service import errors
 from service.authz.decisions import CatalogueSnapshot, PolicyEngineCache, role_engine
 from service.db.engine import Record
 from service.errors import ApiError
@@ -88,6 +89,7 @@ def require_permitted(
 ) -> None:
     """Refuse a planned change with the error of the change; `effect` is from `effects_of`."""
     tenant_id, touched = author.tenant_id, [(str(one["type"]), str(one["id"])) for one in effect]
+    _require_relation(connection, tenant_id, change)
     policy = policy_queries.get(connection, tenant_id, change.policy_id) if change.policy_id else None
     if change.kind in ("removeMember", "deleteGroup"):
         group = group_queries.get(connection, tenant_id, str(change.group_id))
@@ -112,6 +114,19 @@ def require_permitted(
             attachments.last_grant_error(
                 sorted(str(one["id"]) for one in effect if one["inert"] and one["policiesBefore"])
             )
+
+
+def _require_relation(connection: Connection, tenant_id: str, change: Change) -> None:
+    """Refuse the removal of a membership or an attachment that does not exist, with the flat 404."""
+    kind, identifier = str(change.principal_type), str(change.principal_id)
+    if change.kind == "removeMember":
+        exists = group_queries.is_member(connection, str(change.group_id), kind, identifier)
+    elif change.kind == "detach":
+        exists = policy_queries.attached(connection, tenant_id, str(change.policy_id), kind, identifier)
+    else:
+        return
+    if not exists:
+        raise errors.not_found()
 
 
 def _affected_principals(connection: Connection, tenant_id: str, change: Change) -> list[tuple[str, str]]:

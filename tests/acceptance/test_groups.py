@@ -203,6 +203,14 @@ def test_a_dry_run_of_a_refused_change_is_refused(own_desk: Desk) -> None:
     assert (shown.code, json.loads(shown.err)["error"]["code"]) == (4, "PRINCIPAL_EXCEEDS_AUTHOR")
     for kind in ("group", "policy"):
         assert f"{kind} {NO_ID} not found" in desk.refused(5, kind, "delete", NO_ID, "--dry-run")
+    for words, relation in (
+        ((*DETACH, policy, *KEY), f"policy {policy} is not attached to api_key {KEYS['terraform']}"),
+        ((*MEMBER, "remove", desk.group(), *KEY), f"api_key {KEYS['terraform']} is not a member of group "),
+    ):
+        assert relation in desk.refused(5, *words)
+        dry = desk.iam(*words, "--dry-run", "-o", "json")
+        assert (dry.code, json.loads(dry.out)["refused"]["code"]) == (5, "NOT_FOUND")
+        assert relation in dry.error()["message"]
     # There is no question before a refused change.
     program = desk.on_terminal("group", "delete", group)
     assert program.wait_end() == 4

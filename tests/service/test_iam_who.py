@@ -259,7 +259,8 @@ def test_a_preview_has_the_refusal_of_the_change_itself(iam: Iam) -> None:
         if principal:
             named |= {"principalType": principal[0], "principalId": principal[1]}
         previewed = by.ask("POST", "/iam/preview", {"change": change, **named}).json()
-        assert previewed["refused"] == {"status": answer.status, **answer.json()["error"]}
+        body = answer.json()
+        assert previewed["refused"] == {"status": answer.status, **body.get("error", body)}
 
     def require_none(by: Iam, change: str, **named: Any) -> None:
         assert by.ask("POST", "/iam/preview", {"change": change, **named}).json()["refused"] is None
@@ -282,6 +283,10 @@ def test_a_preview_has_the_refusal_of_the_change_itself(iam: Iam) -> None:
     assert code(detached) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
     require_same(iam, detached, "detach", last, policyId=policy)
     require_none(iam, "deletePolicy", policyId=policy)
+    absent = iam.detach(policy, *key)
+    assert code(absent) == (404, "NOT_FOUND")
+    require_same(iam, absent, "detach", key, policyId=policy)
+    require_same(iam, iam.drop(group, *last), "removeMember", last, groupId=group)
     for body, member in (
         *(({"change": "attach", "policyId": "P"}, "principalType"), ({"change": "deleteGroup"}, "groupId")),
         *(({"change": "deletePolicy", "policyId": "P", "groupId": "x"}, "groupId"), ({"change": "nothing"}, "change")),
