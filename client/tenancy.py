@@ -18,6 +18,7 @@ VARIABLE = "FROST_TENANT"
 ID_NEEDED = "TENANT_ID_NEEDED"
 STORED_INVALID = "STORED_TENANT_INVALID"
 LONGEST_NAME = 128
+LONGEST_DESCRIPTION = 1_024
 
 
 class Selection(NamedTuple):
@@ -103,6 +104,20 @@ def check_display_name(value: str) -> str:
     if has_control(name):
         raise usage(f"--name must not contain control or formatting characters: {safe(name, 60)!r}")
     return value
+
+
+def check_description(value: str) -> None:
+    """Validate a description by the platform's rules.
+
+    Raises:
+        FrostError: More than 1,024 characters, or control or formatting characters other than line breaks (exit 2).
+    """
+    from client.models.validation import LINE_BREAKS, has_control  # only writes need it
+
+    if len(unicodedata.normalize("NFC", value)) > LONGEST_DESCRIPTION:
+        raise usage(f"--description has at most {LONGEST_DESCRIPTION} characters")
+    if has_control(value, allowed=LINE_BREAKS):
+        raise usage("--description must not contain control or formatting characters")
 
 
 def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:

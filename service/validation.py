@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from client.models.validation import CONTROL
+from client.models.validation import LINE_BREAKS as LINE_BREAKS
 from client.models.validation import has_control as has_control
 from service import errors
 from service.catalogue.operations import enforced_scopes
@@ -20,8 +21,6 @@ MAX_DESCRIPTION_LENGTH = 1_024
 MAX_ID_LENGTH = 64
 """Of a UUID in any of its forms."""
 MAX_CACHED_IDS = 4_096
-LINE_BREAKS = "\n\t\u2028\u2029"
-"""Allowed control characters of multi-line texts."""
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")

@@ -138,6 +138,8 @@ def _quote(key: str) -> str:
 # Characters that make one name look like another or control a terminal: controls, formats, surrogates, unassigned code
 # points, line and paragraph separators.
 CONTROL = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
+LINE_BREAKS = "\n\t\u2028\u2029"
+"""Allowed control characters of multi-line texts."""
 
 
 def has_control(text: str, allowed: str = "") -> bool:

@@ -176,9 +176,17 @@ def test_a_dry_run_of_an_update_or_rollback_saves_nothing(own_desk: Desk) -> Non
     assert desk.done("policy", "get", policy)["version"] == 2
     back = desk.iam("policy", "rollback", policy, "--version", "1")
     assert (back.code, effect.strip().splitlines()[-1] in back.err) == (0, True)
-    stale = desk.iam("policy", "update", policy, "--name", "other", "--if-version", "1", "--dry-run", "-q")
-    warning = "frost: warning: the current version is 3: with --if-version 1 the change would be refused\n"
-    assert (stale.code, stale.err) == (0, warning)
+    for words in (("--name", "other"), ("--document", narrow), ("--description", "d", "--document", narrow)):
+        update = ("policy", "update", policy, *words)
+        same = desk.done(*update, "--if-version", "3", "--dry-run")
+        assert (set(same), same["refused"]) == ({"dryRun", "principals", "refused"}, None)
+        real = desk.iam(*update, "--if-version", "1")
+        stale = desk.iam(*update, "--if-version", "1", "--dry-run", "-o", "json")
+        assert (real.code, stale.code, stale.json()["refused"]["code"]) == (6, 6, "STALE_VERSION")
+        assert "the change would be refused: the current version is 3, not 1" in stale.error()["message"]
+    for description, problem in (("x" * 1_025, "at most 1024 characters"), ("\x07", "must not contain control")):
+        for dry in ((), ("--dry-run",)):
+            assert problem in desk.refused(2, "policy", "update", policy, "--description", description, *dry)
 
 
 def test_a_dry_run_of_a_refused_change_is_refused(own_desk: Desk) -> None:

@@ -28,6 +28,7 @@ from client.commands.usage_errors import naming_flag
 from client.errors import FrostError, usage
 from client.tables import iam
 from client.tables.columns import Kind
+from client.tenancy import check_description
 from client.texts.effects import counted
 
 _ATTACH = "client.commands.iam.policies"
@@ -159,12 +160,14 @@ def update(
     if name is None and description is None and document_ is None:
         raise usage("nothing to change (frost iam policy update)", "use --name, --description or --document")
     name = None if name is None else checked(name)
+    if description is not None:
+        check_description(description)
     draft = None if document_ is None else inputs.read_document(run, document_)
     text = None if draft is None else draft.text
     policy_id = find_id(run, "policy", policy_id)
     with missing(run, ("policy", policy_id)), inputs.locate_errors(draft):
         if dry_run:
-            _update_played(run, policy_id, text, if_version)
+            _preview_update(run, policy_id, text, if_version)
             return
         with naming_flag("name", "--name"), naming_flag("description", "--description"):
             change = run.change_for_tenant(
@@ -179,15 +182,24 @@ def update(
         _warn_of_namesakes(run, change.record)
 
 
-def _update_played(run: Invocation, policy_id: str, text: str | None, if_version: int | None) -> None:
-    """Print the effect of an update. A new name or description has none."""
-    now = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"]
-    if if_version not in (None, now):
-        run.output.warn(f"the current version is {now}: with --if-version {if_version} the change would be refused")
-    if text is None:
-        effects.show(run, {"principals": []})
-    else:
-        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
+def _preview_update(run: Invocation, policy_id: str, text: str | None, if_version: int | None) -> None:
+    """Print the effect of an update. A new name or description has none.
+
+    Raises:
+        FrostError: The update would fail with this error.
+    """
+    current = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"]
+    preview: dict[str, Any] = {"principals": [], "refused": None}
+    if text is not None:
+        preview = dict(
+            run.call_for_tenant(
+                lambda tenant: analysis.preview(tenant, "updatePolicy", policyId=policy_id, documentText=text)
+            )
+        )
+    if if_version not in (None, current):
+        message = f"the current version is {current}, not {if_version}"
+        preview["refused"] = {"status": 412, "code": "STALE_VERSION", "message": message}
+    effects.show(run, preview)
 
 
 @policy.leaf(
