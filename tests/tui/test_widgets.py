@@ -86,7 +86,7 @@ def key_form() -> KeyForm[None]:
     ("dialog", "small", "wide"),
     [
         (lambda: Picker("Choose", PRINCIPAL, lambda: principals(40)), (80, 12), (120, 30)),
-        (lambda: TenantSwitcher(list(map(RememberedTenant, map(str, range(40))))), (80, 16), (120, 30)),
+        (lambda: TenantSwitcher([RememberedTenant(str(n), f"tenant {n}") for n in range(40)]), (80, 14), (120, 30)),
         (key_form, (80, 9), (120, 30)),
     ],
 )
@@ -94,12 +94,20 @@ async def test_lists_use_the_space_of_a_wide_terminal(
     dialog: Callable[[], Screen[object]], small: tuple[int, int], wide: tuple[int, int]
 ) -> None:
     opened = dialog()
-    async with asked(opened) as (_, pilot):
+    async with asked(opened) as (app, pilot):
+        table = opened.query_one(RecordTable)
         for size, box in (((80, 24), small), ((200, 50), wide), ((300, 60), (140, 36)), ((80, 24), small)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-            shown = (opened.query_one(".dialog").outer_size.width, opened.query_one(RecordTable).outer_size.height)
-            assert shown == box, size
+            assert (opened.query_one(".dialog").outer_size.width, table.outer_size.height) == box, size
+            assert "· Esc c" in app.text
+        await pilot.resize_terminal(60, 16)
+        await pilot.pause()
+        if isinstance(opened, TenantSwitcher):
+            await pilot.press(*["pagedown"] * 4)
+            await pilot.pause()
+            assert "· Esc c" in app.text
+            assert "tenant 39" in app.text
 
 
 def principals(count: int) -> list[Principal]:

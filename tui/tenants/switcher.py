@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_MATCH = "No tenant matches."
 TALLEST = 16  # lines of the list; more on a tall terminal
+BESIDES = 10  # other lines of the dialog
 
 
 class Searchable(NamedTuple):
@@ -129,7 +130,8 @@ class TenantSwitcher(Dialog[str | None]):
 
     def _fit(self) -> None:
         table = self.query_one(RecordTable)
-        table.styles.height = min(max(table.view.total, 3) + 1, self.list_rows(TALLEST))
+        room = min(self.list_rows(TALLEST), self.app.size.height - BESIDES)
+        table.styles.height = max(2, min(max(table.view.total, 3) + 1, room))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
