@@ -18,6 +18,8 @@ VARIABLE = "FROST_TENANT"
 ID_NEEDED = "TENANT_ID_NEEDED"
 STORED_INVALID = "STORED_TENANT_INVALID"
 LONGEST_NAME = 128
+MAY_CREATE = ("owner", "admin")
+"""Roles in an organization that create its tenants."""
 LONGEST_DESCRIPTION = 1_024
 
 

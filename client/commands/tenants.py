@@ -117,7 +117,7 @@ tenant = Group(
     params=[OF_GROUP],
 )
 
-OF_ONE = "Name, slug or ID of the organization; default: your only one."
+OF_ONE = "Name, slug or ID of the organization; default: the only one where you may create tenants."
 
 
 @tenant.leaf(
@@ -249,10 +249,10 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
 
 
 def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
-    """Return the id of the caller's only organization, or with `any_number` of the first one.
+    """Return the id of the only organization where the caller creates tenants, or with `any_number` of the first one.
 
     Raises:
-        FrostError: The caller belongs to no organization (exit 4) or to several (exit 2).
+        FrostError: The caller belongs to no organization (exit 4) or creates tenants in several (exit 2).
     """
     organizations = run.call(account.organizations())["organizations"]
     if not organizations:
@@ -262,9 +262,11 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
             hint="ask an owner or admin of one to add you",
             exit_code=Exit.NOT_ALLOWED,
         )
-    if len(organizations) > 1 and not any_number:
-        raise _several_organizations(organizations, "id", "name", "select one with --organization NAME")
-    return str(organizations[0]["id"])
+    # With no role that creates tenants, the platform refuses the request for the only organization.
+    creating = [one for one in organizations if one.get("role") in tenancy.MAY_CREATE] or organizations
+    if len(creating) > 1 and not any_number:
+        raise _several_organizations(creating, "id", "name", "select one with --organization NAME")
+    return str(creating[0]["id"])
 
 
 def _several_organizations(records: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:

@@ -16,6 +16,7 @@ from client.api import account
 from client.errors import FrostError
 from client.tables.account import SESSION
 from client.tables.columns import ORGANIZATION, Column, Record, age, exact, number_column, time_text
+from client.tenancy import MAY_CREATE
 from client.text import cut, safe
 from client.texts.effects import counted
 from tui.account.actions import KEYS_NEED_A_PERSON
@@ -23,7 +24,7 @@ from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import Navigate, SignInRequired
-from tui.state.context_state import MAY_CREATE, credential_words
+from tui.state.context_state import credential_words
 from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm, Dialog, hint

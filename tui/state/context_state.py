@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from client import times
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.operations import REREAD_SECONDS
+from client.tenancy import MAY_CREATE
 from tui.state import contexts
 from tui.state.preferences import State, TenantRecord
 
@@ -259,9 +260,6 @@ class ContextRequests:
         """Close the client's connections."""
         if self._client is not None:
             await self._client.aclose()
-
-
-MAY_CREATE = ("owner", "admin")
 
 
 class ContextState(ContextRequests):
