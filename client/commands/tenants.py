@@ -132,6 +132,7 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
     Returns at once with status `provisioning`; isolation, roles, quotas and the billing account are set up in the
     background. The active tenant does not change.
     """
+    _refuse_tenant_flag(run, "create", "the command creates a new tenant")
     name = tenancy.check_display_name(name)
     organization_id = _only_organization(run) if organization is None else find_organization_id(run, organization)
     with naming_flag("displayName", "--name"):
@@ -192,6 +193,7 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
 
     Requires the role admin or owner in the tenant's organization.
     """
+    _refuse_tenant_flag(run, "rename", "TENANT_ID names the tenant")
     name = tenancy.check_display_name(name)
     tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
     if organization is not None:
@@ -222,6 +224,7 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
 
     TENANT is an ID, a display name or a slug, in any letter case, of exactly one of your tenants.
     """
+    _refuse_tenant_flag(run, "use", "TENANT names the tenant")
     name = _require_value("TENANT", name)
     if organization is None:
         answer = run.call(tenants.list_all())
@@ -316,6 +319,12 @@ def _active(run: Invocation, answer: dict[str, Any]) -> str:
         elif error.code != "NO_TENANT":
             raise
         return ""
+
+
+def _refuse_tenant_flag(run: Invocation, command: str, reason: str) -> None:
+    """Refuse the global `--tenant`, which the command would ignore. Raises FrostError (exit 2)."""
+    if run.flags.tenant is not None:
+        raise usage(f"frost tenant {command} takes no --tenant: {reason}", "omit --tenant")
 
 
 def _require_value(flag: str, value: str) -> str:

@@ -102,3 +102,12 @@ def test_each_context_keeps_its_own_selection(demo_slow: Home) -> None:
     assert demo.json("tenant", "current")["id"] == DATA_LAKE
     provisioning = demo.frost("tenant", "use", SANDBOX)
     assert (provisioning.code, "provision" in provisioning.err) == (0, True)
+
+
+def test_commands_that_name_their_tenant_refuse_another_one(shared: Home) -> None:
+    for words in (("rename", WEB_SHOP, "--name", "x"), ("use", WEB_SHOP), ("create", "--name", "x")):
+        for flagged in (("--tenant", DATA_LAKE, "tenant", *words), ("tenant", *words, "--tenant", DATA_LAKE)):
+            refused = shared.frost(*flagged)
+            assert (refused.code, refused.err.count("\n")) == (2, 1)
+            assert f"frost tenant {words[0]} takes no --tenant" in refused.err
+    assert {item["displayName"] for item in listed(shared, "--all")} >= {"Web Shop", "Data Lake"}
