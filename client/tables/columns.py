@@ -135,16 +135,16 @@ def age(value: object, now: datetime) -> str:
 def quantity(value: int | None, unit: object) -> str:
     """Format a quota figure.
 
-    Counts are plain numbers. `gb` is shown in GB; `mb` (memory) also in GB, with one decimal, rounded half up, if not
-    whole. Unknown units are shown as sent.
+    Counts are plain numbers. `gb` is shown in GB. `mb` (memory) is shown in MB below 0.1 GB, otherwise in GB, rounded
+    half up to one decimal. Unknown units are shown as sent.
     """
     if value is None:
         return UNKNOWN
-    if unit == "mb" and value % 1024:
-        tenths = (value * 20 + 1024) // 2048
-        return f"{tenths // 10}.{tenths % 10} GB"
+    if unit == "mb" and 0 < value * 10 < 1024:
+        return f"{value} MB"
     if unit == "mb":
-        return f"{value // 1024} GB"
+        tenths = (value * 20 + 1024) // 2048
+        return f"{tenths // 10}{f'.{tenths % 10}' if tenths % 10 else ''} GB"
     if unit == "gb":
         return f"{value} GB"
     return str(value) if unit in ("count", "", None) else f"{value} {unit}"

@@ -30,8 +30,9 @@ def percent_text(used: int, limit: int) -> str:
 
 
 def amount_text(value: int | None, unit: object) -> str:
-    """Format a limit in the unit of input and for reading: `131072 MB (128 GB)`, `500 GB`, `40`."""
-    return f"{value} MB ({quantity(value, unit)})" if unit == "mb" and value is not None else quantity(value, unit)
+    """Format a limit in the unit of input and for reading: `131072 MB (128 GB)`, `64 MB`, `500 GB`, `40`."""
+    text = quantity(value, unit)
+    return f"{value} MB ({text})" if unit == "mb" and value is not None and text.endswith("GB") else text
 
 
 def note_text(record: Record) -> str:

@@ -32,6 +32,7 @@ from client.tables.iam import (
     grant_text,
     paths_text,
 )
+from client.tables.quotas import amount_text
 
 WEB_SHOP = {
     "id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5",
@@ -115,9 +116,15 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
         ("never", UNKNOWN),
     ):
         assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
-    sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1.0", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
-    for megabytes, text in sizes.items():
+    sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
+    for megabytes, text in (sizes | {514048: "502", 514049: "502", 103: "0.1"}).items():
         assert quantity(megabytes, "mb") == f"{text} GB"
+    assert (quantity(1, "mb"), quantity(102, "mb")) == ("1 MB", "102 MB")
+    assert (amount_text(102, "mb"), amount_text(1536, "mb"), amount_text(0, "mb")) == (
+        "102 MB",
+        "1536 MB (1.5 GB)",
+        "0 MB (0 GB)",
+    )
     assert (quantity(7, "count"), quantity(100, "gb"), quantity(None, "mb")) == ("7", "100 GB", UNKNOWN)
 
 
