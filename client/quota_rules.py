@@ -37,6 +37,11 @@ class Need(NamedTuple):
     requestable: int | None
     answer: str
 
+    @property
+    def least(self) -> int:
+        """The use with the plan; if the use is unknown, the addition alone."""
+        return self.addition if self.after is None else self.after
+
     def wire(self) -> dict[str, Any]:
         """Return the JSON object, which the columns read."""
         return {

@@ -191,6 +191,10 @@ def test_a_plan_is_printed_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert "frost tenant quota request ram 67072 --reason" in ended.err
     assert "the limit of image can be changed only by support" in ended.err
     assert [quotas.run("tenant", "quota", "what-if", plan).code for plan in ("instance=4", "vcpu=2")] == [0, 0]
+    unknown = quotas.run("tenant", "quota", "what-if", "vcpu=22")
+    assert unknown.code == 1
+    request = "frost tenant quota request vcpu 22 --reason TEXT"
+    assert f"at least 2 of vcpu short; its use is unknown; at once: {request}" in unknown.err
     beyond = quotas.run("tenant", "quota", "what-if", "instance=44")
     assert beyond.code == 1
     assert "31 of instance short; 51 is more than the 50 that need no review" in beyond.err

@@ -287,6 +287,8 @@ def test_a_plan_is_types_with_numbers_and_an_invalid_one_is_explained() -> None:
         ({}, 40, "vcpu needs 44, more than the 40 that need no review"),
         ({"requestable": None}, 17, "only support"),
         ({"used": None}, 4, "the use of vcpu is unknown"),
+        ({"used": None}, 22, "vcpu needs at least 22 (its use is unknown), which you can request without review"),
+        ({"used": None}, 44, "vcpu needs at least 44 (its use is unknown), more than the 40 that need no review"),
     ],
 )
 def test_the_outcome_of_a_plan_is_a_sentence(members: dict[str, Any], more: int, words: str) -> None:

@@ -180,10 +180,11 @@ class Quotas(OfQuotas["Quota"]):
         from tui.quotas.what_if import QuotaPlanner
 
         await self.record_list.settled.wait()
-        start = argument or (f"{self.record.resource_type}=" if self.record is not None else "")
-        need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.record_list.records, start))
+        proposal = f"{self.record.resource_type}=" if self.record is not None else ""
+        planner = QuotaPlanner(lambda: self.record_list.records, argument or proposal, proposed=not argument)
+        need = await self.app.push_screen_wait(planner)
         if need is not None:
-            self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
+            self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.least}"))
 
     def do_organization(self) -> None:
         tenant = self.workspace.tenant

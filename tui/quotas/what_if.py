@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
+from textual.widgets.input import Selection
 
 from client import quota_rules
 from client.quota_rules import Need, Plan, whole_number
@@ -96,9 +97,10 @@ class QuotaPlanner(Dialog[Need | None]):
     """
     LISTENS_AT_ONCE = True
 
-    def __init__(self, quotas: "Callable[[], Sequence[Quota]]", line: str = "") -> None:
+    def __init__(self, quotas: "Callable[[], Sequence[Quota]]", line: str = "", *, proposed: bool = False) -> None:
+        """`proposed`: select the line, so that typing replaces it. End and the right arrow keep it."""
         super().__init__()
-        self._quotas, self._line = quotas, line
+        self._quotas, self._line, self._proposed = quotas, line, proposed
         self._plan: Plan | None = None
 
     def title_text(self) -> str:
@@ -120,7 +122,7 @@ class QuotaPlanner(Dialog[Need | None]):
     def on_mount(self) -> None:
         super().on_mount()
         entry = self.query_one(LineInput)
-        entry.cursor_position = len(entry.value)
+        entry.selection = Selection(0 if self._proposed else len(entry.value), len(entry.value))
         self._evaluate()
 
     @property
@@ -135,6 +137,7 @@ class QuotaPlanner(Dialog[Need | None]):
             additions = parse_plan(line, self.types)
         except InvalidPlan as mistake:
             self._plan = None
+            table.show(())
             self._show(str(mistake), "$text-muted")
             return
         plan = quota_rules.what_if([quota.wire() for quota in self._quotas()], additions)
@@ -170,7 +173,7 @@ class QuotaPlanner(Dialog[Need | None]):
         index = self.query_one(RecordTable).cursor
         chosen = (self._plan.needs[index], *self._plan.needs)
         short = next((need for need in chosen if need.answer in (quota_rules.AT_ONCE, quota_rules.REVIEW)), None)
-        if short is None or short.after is None:
+        if short is None:
             self._show(f"No limit to request. {verdict(self._plan)}", "$foreground")
         else:
             self.dismiss(short)
@@ -198,4 +201,6 @@ def _short(need: Need) -> str:
         quota_rules.REVIEW: f"more than the {amount_text(need.requestable, need.unit)} that need no review",
         quota_rules.SUPPORT: "which only support can change",
     }
-    return f"{need.resource_type} needs {amount_text(need.after, need.unit)}, {ways[need.answer]}"
+    amount = amount_text(need.least, need.unit)
+    needs = f"at least {amount} (its use is unknown)" if need.after is None else amount
+    return f"{need.resource_type} needs {needs}, {ways[need.answer]}"

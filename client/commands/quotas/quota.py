@@ -163,9 +163,9 @@ def _lines(plan: quota_rules.Plan) -> list[str]:
     if plan.first is not None:
         lines.append(f"the first limit to be exceeded is {plan.first}")
     for need in plan.needs:
-        if need.answer == quota_rules.AT_ONCE and need.after is not None:
-            command = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
-            lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {command}")
+        if need.answer == quota_rules.AT_ONCE:
+            command = f"frost tenant quota request {need.resource_type} {need.least} --reason TEXT"
+            lines.append(f"{_short_text(need)}; at once: {command}")
         elif need.answer == quota_rules.REVIEW:
             lines.append(_review_text(need))
         elif need.answer == quota_rules.SUPPORT:
@@ -175,13 +175,16 @@ def _lines(plan: quota_rules.Plan) -> list[str]:
 
 def _review_text(need: quota_rules.Need) -> str:
     """Explain why a limit cannot be raised without review, and how to request the organization's limit."""
-    least = need.addition if need.after is None else need.after
-    short = quantity(max(least - need.limit, 0), need.unit)
     return (
-        f"{short} of {need.resource_type} short; {quantity(least, need.unit)} is more than the "
+        f"{_short_text(need)}; {quantity(need.least, need.unit)} is more than the "
         f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is shown by "
         f"frost tenant quota --org: frost tenant quota request {need.resource_type} NEW_LIMIT --org --reason TEXT"
     )
+
+
+def _short_text(need: quota_rules.Need) -> str:
+    short = f"{quantity(max(need.least - need.limit, 0), need.unit)} of {need.resource_type} short"
+    return f"at least {short}; its use is unknown" if need.after is None else short
 
 
 def parse_number(text: str, name: str) -> int:
