@@ -332,8 +332,10 @@ def format_remaining(left: timedelta) -> str:
 
 def exact(value: object, now: datetime) -> str:
     """Format an instant to the second, with the time until or since: `2027-11-09 10:05:00Z, in 353d`."""
+    from datetime import UTC
+
     moment = parse_time(value)
     if moment is None:
         return UNKNOWN
     way = f"in {format_remaining(moment - now)}" if moment > now else f"{age(value, now)} ago"
-    return f"{moment:%Y-%m-%d %H:%M:%SZ}, {way.removesuffix(' ago') if way == 'now ago' else way}"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}, {way.removesuffix(' ago') if way == 'now ago' else way}"

@@ -16,6 +16,7 @@ from client.tables.columns import (
     age,
     cells,
     columns,
+    exact,
     quantity,
     time_text,
 )
@@ -116,6 +117,8 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
         ("never", UNKNOWN),
     ):
         assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert exact("2026-11-21T12:05:00+02:00", now) == "2026-11-21 10:05:00Z, 1h ago"
     sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
     for megabytes, text in (sizes | {514048: "502", 514049: "502", 103: "0.1"}).items():
         assert quantity(megabytes, "mb") == f"{text} GB"
