@@ -69,6 +69,13 @@ class Plan(NamedTuple):
     times: int | None
     first: str | None
 
+    @property
+    def times_text(self) -> str:
+        """How often the plan fits: `once`, `3 times over`; empty if no known use limits it."""
+        if not self.times:
+            return ""
+        return "once" if self.times == 1 else f"{self.times:,} times over"
+
     def document(self) -> dict[str, Any]:
         needs = [need.wire() for need in self.needs]
         return {"fits": self.fits, "times": self.times, "first": self.first, "quotas": needs}

@@ -12,6 +12,7 @@ from client import times
 from client.operations import is_undo
 from client.tables.columns import parse_time
 from client.tables.default_tags import by_type
+from client.texts.effects import counted
 
 REASONS = {
     "platform_managed": "the platform manages it",
@@ -108,7 +109,7 @@ def result_sentence(operation: Mapping[str, Any]) -> str:
     numbers = summary(operation)
     verb = "lost the tags added by the run" if is_undo(operation) else "updated"
     failed = f"; {numbers['failed']:,} failed" if numbers["failed"] else ""
-    return f"{numbers['updated']:,} of {numbers['examined']:,} resources {verb}{failed}"
+    return f"{numbers['updated']:,} of {counted(numbers['examined'], 'resource')} {verb}{failed}"
 
 
 class TypePreview(NamedTuple):

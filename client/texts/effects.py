@@ -45,7 +45,7 @@ def conditional_text(total: int, new: int, gone: int) -> str:
         return ""
     if new == total:
         return f"{total:,} new conditional"
-    return f"{total:,} conditional lost" if gone == total else f"{total:,} conditional changes"
+    return f"{total:,} conditional lost" if gone == total else counted(total, "conditional change")
 
 
 def changes(effect: Mapping[str, Any]) -> Changes:

@@ -191,6 +191,8 @@ def test_a_plan_is_printed_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert "frost tenant quota request ram 67072 --reason" in ended.err
     assert "the limit of image can be changed only by support" in ended.err
     assert [quotas.run("tenant", "quota", "what-if", plan).code for plan in ("instance=4", "vcpu=2")] == [0, 0]
+    for plan, times in (("instance=4", "3 times over"), ("instance=13", "once")):
+        assert f"the plan fits {times}\n" in quotas.run("tenant", "quota", "what-if", plan).err
     unknown = quotas.run("tenant", "quota", "what-if", "vcpu=22")
     assert unknown.code == 1
     request = "frost tenant quota request vcpu 22 --reason TEXT"

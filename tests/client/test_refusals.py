@@ -143,5 +143,6 @@ def test_conditional_changes_are_listed_apart_and_counted() -> None:
     assert result.conditional == "3 conditional changes"
     assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new conditional"
     assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 conditional lost"
+    assert changes({"conditionsChanged": ["a:b:h"]}).conditional == "1 conditional change"
     assert changes({"gained": ["a:b:h"]}).conditional == changes({}).conditional == ""
     assert changes({"gained": [], "lost": []}) == ({}, {}, {})

@@ -49,7 +49,12 @@ async def test_the_last_owner_of_an_organization_is_refused(ui: Ui) -> None:
     await ui.heard()
     await ui.type("owner@aurora.example")
     await ui.press("tab", "tab", "enter")
-    await ui.expect("Your account was not deleted", "the last owner", "Aurora Labs", "Make another member an owner")
+    await ui.expect(
+        "Your account was not deleted",
+        "the last owner of this organization, which has",
+        "Aurora Labs",
+        "Make another member an owner",
+    )
     await ui.answer("enter", head="owner@aurora.example · session", gone="Your account was not deleted")
 
 

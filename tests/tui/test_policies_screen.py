@@ -119,7 +119,7 @@ async def test_a_policy_from_elsewhere_appears_and_effects_name_conditions_and_i
         desk.attach(made, "api_key", KEYS["terraform"])
         await ui.press("v", on="from elsewhere", shows="2 versions")
         await ui.press("G", "b")
-        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 conditional changes", "  ~  ", " ~1 ")
+        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 conditional change", "  ~  ", " ~1 ")
         await ui.expect("~ organizations:tenants:read  changed conditions")
         await ui.gone("whose", "PgDn", "nothing gained", "No change")
         await ui.press("escape", gone="Roll back to version 1?")

@@ -53,7 +53,9 @@ class LastOwner(Dialog[None]):
         return "Your account was not deleted"
 
     def content(self) -> ComposeResult:
-        yield Static("You are the last owner of these organizations, which have other members:", markup=False)
+        several = len(self.organizations) > 1
+        which = "these organizations, which have" if several else "this organization, which has"
+        yield Static(f"You are the last owner of {which} other members:", markup=False)
         lines = [
             cut(f"· {safe(organization.name)}  {safe(organization.id)}", 66)
             for organization in self.organizations[:NAMED]
@@ -61,7 +63,8 @@ class LastOwner(Dialog[None]):
         if len(self.organizations) > NAMED:
             lines.append(f"· and {len(self.organizations) - NAMED:,} more")
         yield Static(Content("\n".join(lines)), classes="last--names", markup=False)
-        yield Static("Make another member an owner of each, then delete the account.", markup=False)
+        each = " of each" if several else ""
+        yield Static(f"Make another member an owner{each}, then delete the account.", markup=False)
         yield Horizontal(Button("Close", id="understood", variant="primary"), classes="dialog--buttons")
         yield hint("Enter or Esc close")
 

@@ -7,6 +7,7 @@ from client import times
 from client.quota_rules import requestable
 from client.tables.columns import age, exact
 from client.tables.quotas import amount_text
+from client.texts.effects import counted
 from tui.quotas import bars
 from tui.quotas.table import change_text, status_text
 from tui.widgets.detail import Section
@@ -64,7 +65,7 @@ def of_organization(quota: "OrganizationQuota", own: str, requests: "Iterable[Qu
     return [
         ("", facts),
         *_remarks(quota),
-        (f"Allocated to {len(quota.tenants):,} tenants", _shares(quota, own)),
+        (f"Allocated to {counted(len(quota.tenants), 'tenant')}", _shares(quota, own)),
         _requests_section(quota, organizations),
         ORGANIZATION_LEGEND,
         ("Resource type", [("", quota.resource_type)]),

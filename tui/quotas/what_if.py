@@ -191,8 +191,7 @@ def verdict(plan: Plan) -> str:
         return f"The plan may not fit: the use of {unknown} is unknown, and the limit still applies."
     if plan.times is None:
         return "The plan fits."
-    times = "once" if plan.times == 1 else f"{plan.times:,} times over"
-    return f"The plan fits {times}; {plan.first} runs out first."
+    return f"The plan fits {plan.times_text}; {plan.first} runs out first."
 
 
 def _short(need: Need) -> str:

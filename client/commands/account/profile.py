@@ -127,7 +127,8 @@ def _name_organizations(error: FrostError) -> None:
         names = ", ".join(
             f"{safe(organization['name'], 80)} ({safe(organization['id'], 40)})" for organization in organizations
         )
-        error.message = f"you are the last owner of {names}, which has other members"
+        have = "has" if len(organizations) == 1 else "have"
+        error.message = f"you are the last owner of {names}, which {have} other members"
     error.hint = "make another member an owner, then delete the account"
 
 

@@ -155,7 +155,7 @@ def _additions(plan: Sequence[str]) -> dict[str, int]:
 def _lines(plan: quota_rules.Plan) -> list[str]:
     lines = []
     if plan.fits:
-        lines.append(f"the plan fits {plan.times:,} times over" if plan.times else "the plan fits")
+        lines.append(f"the plan fits {plan.times_text}".rstrip())
     elif plan.fits is None:
         lines.append("the plan fits where the use is known; limits also apply where it is unknown")
     else:
