@@ -34,7 +34,10 @@ def locate_problems(error: FrostError, source: str) -> None:
     if len(problems) == 1:
         error.message = safe(problem_text(source, problems[0]), _REASON_CELLS)
     else:
-        error.message = f"the policy document has {len(problems)} problems"
+        from client.policy.problems import MAX_PROBLEMS  # commands that only import this module start sooner
+
+        at_least = "at least " if len(problems) >= MAX_PROBLEMS else ""
+        error.message = f"the policy document has {at_least}{len(problems)} problems"
     error.hint = "fix the document and run the command again"
 
 

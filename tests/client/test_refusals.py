@@ -28,6 +28,11 @@ def test_one_problem_is_the_message_and_several_are_lines() -> None:
         "  p.json:4:2: wrong",
     ]
     assert both.document()["error"]["details"]["source"] == "p.json"
+    # The platform stops after 20 problems.
+    for number, words in ((19, "has 19 problems"), (20, "has at least 20 problems")):
+        many = refused("INVALID_POLICY_DOCUMENT", problems=[PROBLEM] * number)
+        locate_problems(many, "p.json")
+        assert words in many.message
 
 
 def test_problems_without_a_shape_are_left_as_they_came() -> None:
