@@ -242,13 +242,14 @@ def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | Non
 
 
 def explain_version(run: Invocation, error: FrostError, policy_id: str, number: int) -> None:
-    """Name the missing version of a policy in an error, and the versions that exist."""
+    """Name the missing version of a policy in an error, and the newest one. The platform deletes old versions."""
     policy = _existing(run, ("policy", policy_id))
     if policy is None:
         _not_here(run, error, ("policy", policy_id))
         return
-    has = f"versions 1 to {policy['version']}" if policy["version"] > 1 else "version 1"
-    error.message = f"policy {safe(policy_id, 80)} has no version {number}, only {has}"
+    newest = policy["version"]
+    absent = f"no version {number}" if number > newest else f"no version {number} any more"
+    error.message = f"policy {safe(policy_id, 80)} has {absent}: the newest is version {newest}"
     error.hint = f"list them: frost iam policy history {safe(policy_id, 80)}"
 
 

@@ -201,11 +201,11 @@ def test_an_unknown_version_is_refused_with_the_known_ones(desk: Desk) -> None:
         ("diff", policy, "--to", "9"),
     )
     for words in commands:
-        assert "has no version 9, only version 1" in desk.refused(5, "policy", *words)
+        assert "has no version 9: the newest is version 1" in desk.refused(5, "policy", *words)
     for operation in ("compute:instances:read", "compute:instances:list"):
         desk.done("policy", "update", policy, "--document", text(allow(operation)))
     for words in commands:
         message = desk.refused(5, "policy", *words)
-        assert "only versions 1 to 3. List them: frost iam policy history" in message
+        assert "the newest is version 3. List them: frost iam policy history" in message
         assert " or " not in message
     assert f"policy {NO_ID} not found" in desk.refused(5, "policy", "rollback", NO_ID, "--version", "9")

@@ -165,12 +165,11 @@ class Policies(RemoteListScreen["Policy"]):
         if policy is None:
             return
         attachments = counted(policy.attachment_count, "attachment", "attachments")
-        versions = counted(policy.version, "version", "versions")
         await changes.delete(
             self,
             policy,
             "policy",
-            [("Also deletes", f"{attachments}, {versions}, permanently")],
+            [("Also deletes", f"{attachments} and all versions, permanently")],
             {"change": "deletePolicy", "policyId": policy.id},
             lambda identifier, version: ask(policy_calls.delete(tenant_id, identifier, version)),
         )

@@ -231,7 +231,7 @@ def _confirm_deletion(run: Invocation, policy_id: str) -> int:
     output.needs_terminal("this deletes a policy", "use --force to skip the confirmation")
     record = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deletePolicy", policyId=policy_id))
-    others = f"{counted(record['attachmentCount'], 'attachment')} and {counted(record['version'], 'version')}"
+    others = f"{counted(record['attachmentCount'], 'attachment')} and a version history"
     effects.confirm_deletion(run, preview, f'policy "{record["name"]}"', str(record["name"]), others)
     return int(record["version"])
 
