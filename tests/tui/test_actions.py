@@ -62,6 +62,8 @@ def test_the_handler_of_an_action_is_the_method_of_its_screen_and_its_command_is
         assert len(words) > 1
     if action.id == "tenants.rename":
         assert words[-1] == TENANT.display_name
+    if action.id == "account.tenants":
+        assert words[1:] == ["tenant", "list", "--organization", "o-1"]
 
 
 @each_action(editor.ACTIONS)

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from client.tables.columns import TENANT, Column, columns, tightest_share
 from client.tables.iam import ACCESS, CATALOGUE
 from client.text import safe
+from tui.account.screen import organization_filter
 from tui.iam.access import Access, access_text
 from tui.iam.effects import EFFECT
 from tui.state.preferences import RememberedTenant
@@ -124,6 +125,15 @@ async def test_the_cursor_stays_as_records_go_and_return() -> None:
             if not numbers:
                 assert app.highlighted[-1] is None
                 assert "No tenants." in app.text()
+
+
+def test_the_filter_of_an_organization_matches_a_name_with_quotes() -> None:
+    view: RecordView[RememberedTenant] = RecordView(TENANT)
+    names = ('ACME "North" Ltd', "ACME", "Aurora Labs")
+    view.replace([RememberedTenant(name, organization_name=name) for name in names])
+    for name, count in zip(names, (1, 2, 1), strict=True):
+        view.set_filter(organization_filter(name))
+        assert len(view) == count
 
 
 async def test_the_filter_takes_words_and_fields() -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tui.shell.action import Action, ActionContext, Command, about_record, all_of, line, requires_user, selected
 
 if TYPE_CHECKING:
-    from client.models.account import ApiKey
+    from client.models.account import ApiKey, Organization
 
 KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a signed-in user"
 
@@ -52,6 +52,11 @@ def _key_line(*arguments: str) -> Command:
 def _access_line(context: ActionContext) -> str:
     key: ApiKey | None = context.record
     return line("iam", "access", "api_key", key.id) if key is not None else ""
+
+
+def _tenants_line(context: ActionContext) -> str:
+    organization: Organization | None = context.record
+    return line("tenant", "list", "--organization", organization.id) if organization is not None else ""
 
 
 def _update_line(context: ActionContext) -> str:
@@ -162,7 +167,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         keys=("o",),
         footer_label="tenants",
         guard=selected,
-        command=lambda _: line("tenant", "list"),
+        command=_tenants_line,
         help="List the tenants of the selected organization; Enter does the same",
         accepts_record_argument=True,
     ),

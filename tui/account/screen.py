@@ -40,6 +40,11 @@ NAMED = 8
 """Maximum number of organizations listed by name."""
 
 
+def organization_filter(name: str) -> str:
+    """Return a filter of tenants by the name of their organization. A filter has no escape for double quotes."""
+    return " ".join(f'organization:"{part}"' for part in name.split('"') if part.strip())
+
+
 class LastOwner(Dialog[None]):
     """Explains that the account was not deleted because the user is the last owner of organizations."""
 
@@ -203,7 +208,7 @@ class Account(ListScreen["Organization"]):
     def do_tenants(self, argument: str = "") -> None:
         record = next((row for row in self.records() if row.id == argument), self.record)
         if record is not None:
-            self.post_message(Navigate("tenants", None, f'organization:"{record.name}"'))
+            self.post_message(Navigate("tenants", None, organization_filter(record.name)))
 
     async def do_delete(self) -> None:
         me = self.workspace.me
