@@ -117,8 +117,8 @@ class Groups(RemoteListScreen["Group"]):
             return
         title = f"Attach a policy to {group.name}"
         policies = await pick_policies(self, title, group.id, attached=False)
-        for policy in policies or ():
-            await changes.attach(self, tenant_id, policy, [group.attachee])
+        if policies:
+            await changes.attach(self, tenant_id, policies[0], [group.attachee])
 
     async def do_detach(self) -> None:
         from tui.iam import changes
@@ -129,8 +129,8 @@ class Groups(RemoteListScreen["Group"]):
             return
         title = f"Detach a policy from {group.name}"
         policies = await pick_policies(self, title, group.id, attached=True)
-        for policy in policies or ():
-            await changes.detach(self, tenant_id, policy, [group.attachee])
+        if policies:
+            await changes.detach(self, tenant_id, policies[0], [group.attachee])
 
     async def do_delete(self) -> None:
         from tui.iam import changes
