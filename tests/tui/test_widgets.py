@@ -267,6 +267,21 @@ async def test_removed_widgets_leave_no_cached_lines(shared: Home, monkeypatch: 
         assert [one for one in current if id(one) not in used] == []
 
 
+class CountingSwitcher(TenantSwitcher):
+    listens = 0
+
+    def first_focus(self) -> Widget:
+        self.listens += 1
+        return super().first_focus()
+
+
+async def test_a_dialog_listens_once() -> None:
+    """Textual calls the handler of each class itself."""
+    switcher = CountingSwitcher([RememberedTenant("1", "tenant 1")])
+    async with asked(switcher):
+        assert switcher.listens == 1
+
+
 async def test_a_dialog_that_ends_below_another_one_closes_after_it() -> None:
     below, above = Confirm("Below?", [], yes="Yes"), Confirm("Above?", [], yes="Yes")
     async with asked(below) as (app, pilot):

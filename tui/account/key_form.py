@@ -157,7 +157,6 @@ class KeyForm(Sending[KeyDraft, Result]):
         self.list.styles.height = max(3, min(self.list_rows(18), self.app.size.height - besides))
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.show()
 
     def show(self) -> None:

@@ -184,7 +184,6 @@ class Apply(ChildListScreen[TypeRow]):
 
     def on_mount(self) -> None:
         self._ticking = self.set_interval(TICK_SECONDS, self._summarise, pause=True)
-        super().on_mount()
 
     def title_for(self, name: str) -> str:
         return f"{'Run' if self.subject is not None and self.subject.id else 'Apply'} in {name}"

@@ -71,7 +71,6 @@ class ListingConfirm(Confirm):
             yield listing
 
     def on_resize(self) -> None:
-        super().on_resize()
         for listing in self.query(VerticalScroll):
             listing.styles.max_height = self._room()
 
@@ -285,7 +284,6 @@ class TagForm(Dialog[Mapping[str, str] | None]):
         yield hint(f"{self.count} · Enter {self.button.split()[0].lower()} · Tab next field · Esc cancel")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._show()
 
     def first_focus(self) -> Widget:

@@ -166,7 +166,6 @@ class EffectConfirm(Confirm):
             yield hint(safe(self.effect.note))
 
     def on_mount(self) -> None:
-        super().on_mount()
         if self.effect.principals:
             self.query_one(RecordTable).show(self.effect.principals)
 

@@ -137,7 +137,6 @@ class QuotaForm(Sending[RequestDraft, Result]):
         return self.query_one(f"#field-{name}", Input)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.show()
 
     def show(self) -> None:

@@ -120,7 +120,6 @@ class QuotaPlanner(Dialog[Need | None]):
         return self.query_one(LineInput)
 
     def on_mount(self) -> None:
-        super().on_mount()
         entry = self.query_one(LineInput)
         entry.selection = Selection(0 if self._proposed else len(entry.value), len(entry.value))
         self._evaluate()

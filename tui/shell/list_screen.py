@@ -74,9 +74,13 @@ class ListScreen(Row, Generic[T]):
     def on_mount(self) -> None:
         self.restore_sort(self.workspace.state.sort.get(self.NAME, []))
         self.show()
+        self.select_first()
         self.show_detail()  # with the first frame, not after it
 
     # Overridden by subclasses
+
+    def select_first(self) -> None:
+        """Select a record of the new screen; by default, the cursor is on the first one."""
 
     def compose_header(self) -> ComposeResult:
         """Yield widgets between the heading and the list."""

@@ -179,7 +179,6 @@ class Palette(Dialog[Entry | None]):
         return self.query_one(LineInput)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._match("")
 
     def on_resize(self) -> None:
@@ -311,7 +310,6 @@ class Help(Dialog[None]):
         return self.query_one(Input)
 
     def on_resize(self) -> None:
-        super().on_resize()
         self._paint()
 
     def _paint(self) -> None:

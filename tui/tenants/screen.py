@@ -135,8 +135,7 @@ class Tenants(ListScreen["TenantRecord"]):
     Tenants Steps { margin-bottom: 1; }
     """
 
-    def on_mount(self) -> None:
-        super().on_mount()
+    def select_first(self) -> None:
         if self.workspace.tenant_id:
             self.table.select(self.workspace.tenant_id)
 

@@ -113,7 +113,6 @@ class TenantSwitcher(Dialog[str | None]):
         return self.query_one(Input)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._show("")
         # The first recent tenant is the current one, so select the one before it.
         self.query_one(RecordTable).cursor = 1 if len(self.recent) > 1 else 0

@@ -173,7 +173,6 @@ class Picker(Dialog[Sequence[T] | None]):
         return self.query_one(LineInput)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.show()
 
     def show(self) -> None:

@@ -123,7 +123,6 @@ class Review(Dialog[Mapping[str, str] | None]):
         yield hint("↑ ↓ scroll · Esc close" if self.names is None else save)
 
     def on_mount(self) -> None:
-        super().on_mount()
         principals = list(principal_lines(self.affected)) if self.affected is not None else []
         self._difference = [*principals, *difference_lines(self.before, self.after, self.effect, self.most)]
         self._show()
