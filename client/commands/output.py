@@ -273,7 +273,7 @@ def confirm(output: Output, question: str, *, refused: str, hint: str, typed: st
     """
     needs_terminal(refused, hint)
     _forget_typed_ahead()
-    output.prompt(f"{question} Type {safe(typed, 130)} to confirm: " if typed else f"{question} [y/N] ")
+    output.prompt(f"{question} Type {safe(typed)} to confirm: " if typed else f"{question} [y/N] ")
     answer = sys.stdin.readline().strip()
     if answer != typed.strip() if typed else answer.casefold() not in ("y", "yes"):
         raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")

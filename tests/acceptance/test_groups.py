@@ -225,6 +225,20 @@ def test_a_dry_run_of_a_refused_change_is_refused(own_desk: Desk) -> None:
     assert ("the change would be refused" in program.text, "undone" in program.text) == (True, False)
 
 
+def test_a_wide_deletion_shows_the_whole_name_to_type(own_desk: Desk) -> None:
+    desk, name = own_desk, "群" * 100
+    group = desk.group(name)
+    desk.attach(desk.policy(READ_TENANTS), "group", group)
+    desk.add(group, "workload_identity", IDENTITIES["not-granted-yet"])
+    for key in ("terraform", "tenant-writer", "tenant-reader", "viewer-dashboard"):
+        desk.add(group, "api_key", KEYS[key])
+    program = desk.on_terminal("group", "delete", group, columns=300)
+    program.wait_for(f"Type {name} to confirm:")
+    program.until_quiet(0.2, 5)
+    program.write(f"{name}\r".encode())
+    assert program.wait_end() == 0
+
+
 def test_the_four_paged_lists_take_limit_cursor_and_all(desk: Desk) -> None:
     group, policy = desk.group(), desk.policy(READ_TENANTS)
     for key in ("terraform", "tenant-writer", "tenant-reader"):
