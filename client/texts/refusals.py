@@ -155,7 +155,7 @@ def key_problem(error: FrostError) -> KeyProblem:
             message = f"your role does not grant {missing[0]}{more}" if missing else error.message
             return KeyProblem(member, f"{scope}: {message}")
         case "WILDCARD_SCOPE_NOT_ALLOWED" | "INVALID_SCOPE":
-            return KeyProblem(member, f"{scope}: {error.message}")
+            return KeyProblem(member, f'"{scope}": {error.message}')
         case "API_KEY_LIFETIME_EXCEEDS_MAX":
             return KeyProblem(member, f"a key is valid for at most 2 years: until {_latest(details.get('latest'))}")
         case "API_KEY_EXPIRY_IN_PAST":

@@ -66,7 +66,8 @@ LACKS = "your role does not grant"
         (refusal("INVALID_API_KEY_NAME"), "--name: ", "name", AS_SENT),
         (refusal("INVALID_INPUT", member="rateLimit"), "--rate-limit: ", "rateLimit", AS_SENT),
         (refusal("INVALID_INPUT", member="scopes"), "--scopes: ", "scopes", AS_SENT),
-        (refusal("WILDCARD_SCOPE_NOT_ALLOWED", "no", scope="*"), "--scopes: ", "scopes", "*: no"),
+        (refusal("WILDCARD_SCOPE_NOT_ALLOWED", "no", scope="*"), "--scopes: ", "scopes", '"*": no'),
+        (refusal("INVALID_SCOPE", "no", scope=" dns:read"), "--scopes: ", "scopes", '" dns:read": no'),
         (
             refusal("SCOPE_EXCEEDS_AUTHOR", scope="dns:write", lacks=["dns:zones:create"]),
             *("--scopes: ", "scopes", f"dns:write: {LACKS} dns:zones:create"),
