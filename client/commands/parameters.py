@@ -18,6 +18,9 @@ class Option(click.Option):
         self.help = help
 
 
+YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+
+
 class Argument(click.Argument):
     """A positional argument of a command."""
 

@@ -6,7 +6,7 @@ from client.api import account as calls
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import Fact
-from client.commands.parameters import Option
+from client.commands.parameters import YES
 from client.errors import Exit, FrostError
 from client.tables import columns
 from client.tables.account import SESSION
@@ -63,7 +63,7 @@ _CREDENTIALS = {"api_key": "API key", "session": "session", "workload": "workloa
 
 @account.leaf(
     "delete",
-    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    YES,
     person=True,
     examples=("frost account delete",),
 )

@@ -8,14 +8,13 @@ from client.commands.command import leaf
 from client.commands.default_tags import apply_job
 from client.commands.default_tags.tags import counted, tenant_name
 from client.commands.invocation import Invocation
-from client.commands.parameters import Option
+from client.commands.parameters import YES, Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError
 from client.tables import default_tags
 
 _NO_PREVIEWS = (404, 405, 501)
 """Statuses of a platform without previews, which are an addition of frost."""
-YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 NO_WAIT = Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation ID.")
 
 

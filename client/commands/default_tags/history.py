@@ -16,11 +16,11 @@ from client.commands import options, output
 from client.commands.command import leaf
 from client.commands.completers import apply_run_ids
 from client.commands.default_tags import apply_job
-from client.commands.default_tags.apply import NO_WAIT, YES, ended, reported
+from client.commands.default_tags.apply import NO_WAIT, ended, reported
 from client.commands.default_tags.tags import print_changes, tenant_name
 from client.commands.invocation import Invocation
 from client.commands.options import an_id
-from client.commands.parameters import Argument, Option
+from client.commands.parameters import YES, Argument, Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables import default_tags

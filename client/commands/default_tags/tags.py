@@ -9,7 +9,7 @@ from client.commands import output
 from client.commands.command import Group, Lazy
 from client.commands.completers import tag_words
 from client.commands.invocation import Invocation
-from client.commands.parameters import Option
+from client.commands.parameters import YES, Option
 from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables.default_tags import TagChanges, difference, merged
@@ -127,7 +127,7 @@ def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, orga
 
 @default_tags.leaf(
     "clear",
-    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    YES,
     WITHIN_ORGANIZATION,
     examples=("frost tenant default-tags clear",),
 )

@@ -21,7 +21,7 @@ from client.api import platform as calls
 from client.commands import output
 from client.commands.command import Group
 from client.commands.invocation import Invocation
-from client.commands.parameters import Argument, Option
+from client.commands.parameters import YES, Argument, Option
 from client.commands.platform.process import DATA_DIR, staff_of
 from client.connection import Staff
 from client.errors import FrostError, usage
@@ -128,7 +128,7 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
 @audit.leaf(
     "drop",
     FILE,
-    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    YES,
     DATA_DIR,
     examples=("frost platform audit drop audit-2025.jsonl --yes",),
 )

@@ -12,7 +12,7 @@ from client.api import platform as calls
 from client.commands import output
 from client.commands.command import Group, Lazy, leaf
 from client.commands.invocation import Invocation
-from client.commands.parameters import Argument, Option
+from client.commands.parameters import YES, Argument, Option
 from client.connection import Staff
 from client.errors import Exit, FrostError, usage
 from client.platform import control
@@ -154,7 +154,7 @@ def stop(run: Invocation) -> None:
         default="demo",
         help="Seed: demo (the default), empty or large.",
     ),
-    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    YES,
     examples=("frost platform reset --world large --yes",),
 )
 def reset(run: Invocation, world: str, yes: bool) -> None:
@@ -214,7 +214,7 @@ def backup(run: Invocation, file: str, **served: str | None) -> None:
 @leaf(
     "restore",
     FILE,
-    Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
+    YES,
     Option(["--trust"], is_flag=True, help="Restore a backup whose seal cannot be verified."),
     DATABASE,
     VERIFYING_SECRET_FILE,
