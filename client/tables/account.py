@@ -4,7 +4,7 @@ from client.tables.columns import Column, Kind, Record, fields, id_column, numbe
 
 
 def scopes_text(record: Record) -> str:
-    """Format the scopes of a key: `compute:read, storage:read`."""
+    """Format the scopes of a key or an identity: `compute:read, storage:read`."""
     return ", ".join(str(scope) for scope in record.get("scopes") or ())
 
 

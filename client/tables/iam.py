@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from client.tables.account import scopes_text
 from client.tables.columns import Column, Kind, Record, fields, id_column, number_column, time_column
 
 # --- formats of values -----------------------------------------------------------------------------------------------
@@ -123,10 +124,6 @@ def _identity(record: Record) -> str:
     if not record.get("namespace"):
         return ""
     return f"{record['namespace']}/{record.get('serviceAccount', '')}"
-
-
-def _scopes(record: Record) -> str:
-    return ", ".join(str(scope) for scope in record.get("scopes") or ())
 
 
 def _by(record: Record) -> str:
@@ -260,7 +257,7 @@ ATTACHMENT = Kind(
 _BINDING = (
     Column("name", "Name", cell=_identity, sort=lambda record: _identity(record).casefold() or None),
     id_column("id", "ID"),
-    Column("scopes", "Scopes", cell=_scopes, sort=lambda record: _scopes(record) or None),
+    Column("scopes", "Scopes", cell=scopes_text, sort=lambda record: scopes_text(record) or None),
     Column("inert", "Inert"),
     id_column("clusterId", "Cluster ID", wide=True),
     time_column("createdAt", "Created", wide=True),

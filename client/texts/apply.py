@@ -88,11 +88,16 @@ def summary(operation: Mapping[str, Any]) -> dict[str, int]:
     return {name: numbers[name] if isinstance(numbers.get(name), int) else 0 for name in ("examined", *COUNTED)}
 
 
-def unlisted_types(operation: Mapping[str, Any]) -> list[str]:
-    """Return the types that could not be listed. None of their resources were examined; each type is one failure."""
+def type_failures(operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the failures of whole types, whose resources could not be listed and were not examined."""
     failures = counts(operation).get("failures")
-    types = failures if isinstance(failures, list) else []
-    return [str(one.get("resourceType", "")) for one in types if isinstance(one, Mapping) and not one.get("resourceId")]
+    items = failures if isinstance(failures, list) else []
+    return [one for one in items if isinstance(one, Mapping) and not one.get("resourceId")]
+
+
+def unlisted_types(operation: Mapping[str, Any]) -> list[str]:
+    """Return the types that could not be listed."""
+    return [str(one.get("resourceType", "")) for one in type_failures(operation)]
 
 
 def unlisted_text(operation: Mapping[str, Any]) -> str:

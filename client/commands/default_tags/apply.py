@@ -6,12 +6,13 @@ from client.api import default_tags as calls
 from client.commands import output
 from client.commands.command import leaf
 from client.commands.default_tags import apply_job
-from client.commands.default_tags.tags import counted, tenant_name
+from client.commands.default_tags.tags import tenant_name
 from client.commands.invocation import Invocation
 from client.commands.parameters import YES, Option
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError
 from client.tables import default_tags
+from client.texts.effects import counted
 
 _NO_PREVIEWS = (404, 405, 501)
 """Statuses of a platform without previews, which are an addition of frost."""
@@ -114,7 +115,7 @@ def _print_preview(run: Invocation) -> None:
 def _confirm(run: Invocation, tags: dict[str, str]) -> None:
     """Show the preview of the platform and ask for confirmation."""
     where = f'tenant "{tenant_name(run)}"'
-    run.talk.say(f"{counted(len(tags))} of {where}: {default_tags.tags_text(tags)}")
+    run.talk.say(f"{counted(len(tags), 'default tag')} of {where}: {default_tags.tags_text(tags)}")
     try:
         result = run.call_for_tenant(calls.preview)
     except FrostError as error:

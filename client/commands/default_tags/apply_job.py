@@ -237,7 +237,7 @@ def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None
         first, second, *others = kind.columns
         kind = kind._replace(columns=(first, second._replace(title=would), *others))
     run.output.records(kind, [*default_tags.by_type(result), {"resourceType": "total", **summary}])
-    if types := unlisted_types(result):
+    if types := texts.type_failures({"result": result}):
         run.output.lines(["", "not examined, because the type could not be listed (each is 1 failure):"])
         for one in types:
             parts = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
@@ -246,11 +246,6 @@ def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None
         run, default_tags.FAILED, {**result, "failures": failed_resources(result)}, "failures", "failed", summary
     )
     _show_list(run, default_tags.SKIPPED, result, "skipped", "skipped", summary)
-
-
-def unlisted_types(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the failures of whole types, whose resources could not be listed."""
-    return [one for one in _items(result, "failures") if not one.get("resourceId")]
 
 
 def failed_resources(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables.default_tags import TagChanges, difference, merged
 from client.text import safe
+from client.texts.effects import counted
 from client.transport.call import Call, Versioned
 
 
@@ -149,9 +150,10 @@ def clear(run: Invocation, yes: bool, organization: str | None) -> None:
         return
     for line in difference(before, {}).lines():
         run.talk.more(f"  {line}")
+    removed = counted(len(before), "default tag")
     output.confirm(
         run.talk,
-        f'Remove {counted(len(before))} of tenant "{tenant_name(run)}"? Tags of existing resources do not change.',
+        f'Remove {removed} of tenant "{tenant_name(run)}"? Tags of existing resources do not change.',
         refused="",
         hint="",
     )
@@ -226,10 +228,6 @@ def print_changes(
         run.output.note("nothing was changed: this is a dry run")
     elif changes.added or changes.changed:
         run.output.note("existing resources do not change; add missing tags with: frost tenant default-tags apply")
-
-
-def counted(number: int) -> str:
-    return f"{number} default tag{'s' if number != 1 else ''}"
 
 
 def tenant_name(run: Invocation) -> str:
