@@ -96,16 +96,27 @@ def check_display_name(value: str) -> str:
     Raises:
         FrostError: Not 1 to 128 characters, or with control or formatting characters (exit 2).
     """
+    match display_name_fault(value):
+        case "empty":
+            raise usage(f"--name takes 1 to {LONGEST_NAME} characters, not an empty name")
+        case "length":
+            length = len(unicodedata.normalize("NFC", value).strip())
+            raise usage(f"--name takes 1 to {LONGEST_NAME} characters, not {length}: {safe(value.strip(), 40)!r}")
+        case "character":
+            raise usage(f"--name must not contain control or formatting characters: {safe(value.strip(), 60)!r}")
+    return value
+
+
+def display_name_fault(value: str) -> Literal["empty", "length", "character"] | None:
+    """Return the rule of the platform that a display name violates; None if it is valid."""
     from client.models.validation import has_control  # only writes need it
 
     name = unicodedata.normalize("NFC", value).strip()
     if not name:
-        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, not an empty name")
+        return "empty"
     if len(name) > LONGEST_NAME:
-        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, not {len(name)}: {safe(name, 40)!r}")
-    if has_control(name):
-        raise usage(f"--name must not contain control or formatting characters: {safe(name, 60)!r}")
-    return value
+        return "length"
+    return "character" if has_control(name) else None
 
 
 def check_description(value: str) -> None:

@@ -35,6 +35,7 @@ from tui.state.contexts import again, homely
 from tui.state.debug_log import DebugLog, debug_log_path
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
+from tui.widgets.form import check_name
 from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable
 
@@ -92,6 +93,17 @@ def test_the_footer_always_keeps_the_keys_for_help_and_quit() -> None:
         (5, "…|? help|q quit"),
     ):
         assert "|".join(f"{key.key} {key.label}" if key else "…" for key in fitting(keys, cells)) == footer
+
+
+def test_a_form_checks_names_by_the_rule_of_the_commands() -> None:
+    for name, problem in (
+        ("", "a name is required"),
+        ("x" * 129, "at most 128 characters"),
+        ("e\u0301" * 128, ""),  # 128 characters in NFC
+        ("ops\u00ad", "must not contain control or formatting characters"),
+    ):
+        assert problem in (check_name(name) or "")
+        assert bool(problem) is (check_name(name) is not None)
 
 
 def test_the_history_of_views() -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.errors import FrostError
-from client.tenancy import LONGEST_NAME
+from client.tenancy import LONGEST_NAME, display_name_fault
 from client.text import safe
 from client.texts.refusals import may_exist
 from tui.widgets.dialog import Dialog, hint
@@ -198,10 +198,14 @@ def problem_text(error: FrostError) -> str:
     return " · ".join(filter(None, (error.message, error.hint, request)))
 
 
+_NAME_FAULTS = {
+    "empty": "a name is required",
+    "length": f"a name has at most {LONGEST_NAME} characters",
+    "character": "a name must not contain control or formatting characters",
+}
+
+
 def check_name(name: str) -> str | None:
     """Return the problem of a display name, as the service reports it; None if it is valid."""
-    if not name.strip():
-        return "a name is required"
-    if len(name.strip()) > LONGEST_NAME:
-        return f"a name has at most {LONGEST_NAME} characters"
-    return None
+    fault = display_name_fault(name)
+    return _NAME_FAULTS[fault] if fault is not None else None
