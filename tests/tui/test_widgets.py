@@ -1,5 +1,6 @@
 """Single widgets and dialogs, and menu, help and header on small screens."""
 
+import asyncio
 import gc
 import re
 from collections.abc import Callable
@@ -295,3 +296,25 @@ async def test_a_dialog_that_ends_below_another_one_closes_after_it() -> None:
         await pilot.pause()
         await pilot.pause()
         assert (app.screen_stack[1:], app.answer, answers) == ([], True, [False])
+
+
+async def test_a_form_whose_response_arrives_below_another_dialog_closes_after_it() -> None:
+    response: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def send(_: KeyDraft) -> str:
+        return await response
+
+    draft = KeyDraft("deploy", "", ("dns:read",), 600)
+    form = KeyForm("New key", draft, lambda: ([GrantableScope(scope="dns:read")], ""), send)
+    above = Confirm("You are not signed in", [])
+    async with asked(form) as (app, pilot):
+        await pilot.press("ctrl+s")
+        app.push_screen(above)
+        await pilot.pause()
+        response.set_result("key")
+        await pilot.pause()
+        assert (app.screen, app.answer) == (above, "none yet")
+        above.close_with(False)
+        await pilot.pause()
+        await pilot.pause()
+        assert (app.screen_stack[1:], app.answer) == ([], "key")
