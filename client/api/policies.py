@@ -136,6 +136,11 @@ def detach(tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str)
     return no_content(Request("DELETE", _attachments(tenant_id, policy_id), _pair((attachee_type, attachee_id))))
 
 
+def compact_text(document: object) -> str:
+    """Return a stored document as text to send. Indented, a document near the limit of 256 KiB would exceed it."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
 def _policies(tenant_id: str) -> str:
     return path("/v1/tenants/{}/iam/policies", tenant_id)
 

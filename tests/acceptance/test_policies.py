@@ -2,7 +2,7 @@
 
 import json
 
-from tests.acceptance.iam import NO_ID, READ_TENANTS, Desk, allow, text
+from tests.acceptance.iam import NO_ID, READ_TENANTS, Desk, allow, document, text
 from tests.people import OWNER, VIEWER
 
 CREATE = ("policy", "create", "--name", "p", "--document")
@@ -137,6 +137,20 @@ def test_former_documents_are_shown_compared_and_taken_back(desk: Desk) -> None:
     desk.sql("DELETE FROM policy_versions WHERE policy_id = ? AND version = 1", made)
     assert f"no version 1 any more: {newest}" in desk.refused(5, "policy", "get", made, "--version", "1")
     assert "first" in desk.refused(2, "policy", "diff", desk.policy(READ_TENANTS))
+
+
+def test_versions_of_a_document_near_the_limit_are_compared_and_restored(desk: Desk) -> None:
+    """Indented, the document is over the limit of 256 KiB."""
+    targets = [f"frn:compute:*:*:instances/machine-{number:04}" for number in range(560)]
+    rules = [allow("compute:instances:read", targets=tuple(targets)) for _ in range(10)]
+    large = file(desk, json.dumps(document(*rules), separators=(",", ":")), "large.json")
+    made = desk.done("policy", "create", "--name", "large", "--document", large)["id"]
+    desk.done("policy", "update", made, "--document", text(READ_TENANTS))
+    lost = desk.done("policy", "diff", made, "--from", "2", "--to", "1")["lost"]
+    assert lost == ["organizations:tenants:read", "organizations:tenants:list"]
+    assert desk.done("policy", "rollback", made, "--version", "1", "--dry-run")["principals"] == []
+    restored = desk.iam("policy", "rollback", made, "--version", "1")
+    assert (restored.code, "unknown" in restored.err) == (0, False), restored.err
 
 
 def test_the_catalogue_is_filtered_by_a_plain_text_in_any_case_and_wide_adds_the_rest(desk: Desk) -> None:

@@ -1,9 +1,11 @@
 """The policies screen on the real platform: rules, attachments and versions."""
 
+import json
+
 import pytest
 
 from client.tables.columns import json_of
-from tests.acceptance.iam import KEYS, Desk, allow, text
+from tests.acceptance.iam import KEYS, Desk, allow, document, text
 from tests.homes import Home
 from tests.people import VIEWER
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
@@ -140,3 +142,19 @@ async def test_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch
         await ui.enter("deployers", shows=("Attach policy?", "a policy cannot grant more than its author"))
         await ui.agree(toast="for example compute:")
     assert Desk(demo).attached(policy) == set()
+
+
+@pytest.mark.slow
+async def test_a_version_near_the_limit_is_compared_and_previewed(demo: Home, ui: Ui) -> None:
+    """Indented, its document is over the limit of 256 KiB."""
+    targets = tuple(f"frn:compute:*:*:instances/machine-{number:04}" for number in range(560))
+    rules = [allow("compute:instances:read", targets=targets) for _ in range(10)]
+    large = demo.path / "large.json"
+    large.write_text(json.dumps(document(*rules), separators=(",", ":")))
+    desk = Desk(demo)
+    desk.done("policy", "update", LOOK, "--document", f"@{large.name}")
+    desk.done("policy", "update", LOOK, "--document", text(allow("compute:instances:read")))
+    await ui.policy("look at compute")
+    await ui.press("v", shows="► 3")
+    await ui.press("j", "enter", shows=("Version 2 to 3", "gained"))
+    await ui.press("escape", "b", shows=("Roll back to version 2?", "no key or identity gains or loses"))

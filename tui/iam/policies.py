@@ -297,15 +297,17 @@ class Versions(ChildListScreen["ListedVersion"]):
             self.frame.toast("This is the only version", "information")
         if old is None or new is None:
             return
-        text = document_text(new.document)
         compare = {"policyId": old.policy_id, "version": old.version}
         tenant_id = self.tenant_id
         # Without a current time, constraints on the time make an operation conditional, as others do.
         coverage = await self.workspace.ask(
-            analysis.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
+            analysis.coverage(
+                tenant_id, policies.compact_text(new.document), facts={"currentTime": None}, compare=compare
+            )
         )
         title = f"Version {old.version} to {new.version}"
-        self.app.push_screen(Difference(title, document_text(old.document), text, coverage.targets[0]))
+        older, newer = document_text(old.document), document_text(new.document)
+        self.app.push_screen(Difference(title, older, newer, coverage.targets[0]))
 
     async def do_roll_back(self) -> None:
         from tui.iam import changes
@@ -314,7 +316,7 @@ class Versions(ChildListScreen["ListedVersion"]):
         if old is None or new is None:
             return
         policy, number = old.policy_id, old.version
-        change = {"change": "updatePolicy", "policyId": policy, "documentText": document_text(old.document)}
+        change = {"change": "updatePolicy", "policyId": policy, "documentText": policies.compact_text(old.document)}
         facts = [
             ("Policy", self.subject.name if self.subject else policy),
             (

@@ -55,7 +55,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
     versions are kept.
     """
     policy_id = find_id(run, "policy", policy_id)
-    text = json_text(_version(run, policy_id, number)["document"])
+    text = policies.compact_text(_version(run, policy_id, number)["document"])
     if dry_run:
         effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
         return
@@ -96,7 +96,7 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     compared = run.call_for_tenant(
         lambda tenant: analysis.coverage(
             tenant,
-            json_text(newer["document"]),
+            policies.compact_text(newer["document"]),
             facts={"currentTime": None},
             compare={"policyId": policy_id, "version": first},
         )
