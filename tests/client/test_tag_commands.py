@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from client.operations import Intervals
+from client.texts.apply import result_sentence
 from tests.client.scripted import BASE, Scripted, refused
 from tests.client.wire import Heard, answer
 
@@ -112,6 +113,11 @@ def test_a_value_from_the_platform_cannot_act_on_the_terminal(platform: Scripted
     ended = platform.run("tenant", "default-tags", "get")
     assert "\x1b" not in ended.out
     assert platform.document("tenant", "default-tags", "get")["a"] == "\x1b]52;c;eA==\x07"
+
+
+def test_the_result_of_one_resource_has_the_singular() -> None:
+    for examined, words in ((1, "1 of 1 resource updated"), (2_000, "1 of 2,000 resources updated")):
+        assert result_sentence({"result": {"summary": {"examined": examined, "updated": 1}}}) == words
 
 
 def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Scripted) -> None:
