@@ -60,7 +60,7 @@ async def test_a_policy_is_attached_to_several_and_one_is_deleted(demo: Home, ui
     await ui.agree(shows="Not attached: the policy has no effect. n: Attach policy")
     await ui.press("z", shows="2 attachments")
     await ui.press("escape", shows="7 policies", cursor="look at compute")
-    effect = ("Delete policy?", "1 attachment, 1 version, permanently", "Web Shop", "shop/checkout")
+    effect = ("Delete policy?", "1 attachment and all versions, permanently", "Web Shop", "shop/checkout")
     await ui.press("delete", on="checkout service", shows=effect)
     assert "active" in ui.row("shop/checkout")  # as among the members of a group
     await ui.answer("enter", gone="Delete policy?")
