@@ -48,7 +48,7 @@ async def text_written(pilot: Pilot, change: Callable[[str], str]) -> None:
     """Change the text in the editor and wait for the check."""
     await editor_opened(pilot)
     editor = pilot.app.screen
-    await until(pilot, lambda: "check" in editor.evaluation.current and editor.catalogue, "the editor")
+    await until(pilot, lambda: {"check", "verdict"} <= editor.evaluation.current and editor.catalogue, "the editor")
     editor.pane.set_text(change(editor.pane.text))
     await pilot.pause(0.1)
     await until(pilot, lambda: editor.evaluation.problems or "check" in editor.evaluation.current, "the answer")
