@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from textual.widgets import Input
 
 NARROWEST_FILTER = 12
+NARROWEST_COUNT = 16
 
 
 class Heading(Widget):
@@ -73,15 +74,15 @@ class Heading(Widget):
         title = Content.styled(self.screen_title, "bold")
         if self.filtering:
             title += Content.styled("  / ", "bold $text-accent")
-        room = max(0, cells - title.cell_length - 2 - self._filter_cells(cells // 2))
-        count = cut(self._count, room)
+        room = max(0, cells - title.cell_length - 2)
+        count = cut(self._count, max(0, room - self._filter_cells(room - NARROWEST_COUNT)))
         if self._line is not None:
             self._line.styles.margin = (0, width(count) + 2, 0, title.cell_length)
         blanks = max(0, cells - title.cell_length - width(count))
         return title.pad_right(blanks) + Content.styled(count, "$text-muted")
 
     def _filter_cells(self, limit: int) -> int:
-        """Return the cells to reserve for the filter with its cursor, at most `limit`."""
+        """Return the cells to reserve for the filter with its cursor, at most `limit` or the minimum."""
         if self._line is None or not self._line.display:
             return 0
         return max(NARROWEST_FILTER, min(width(self._line.value) + 1, limit))
