@@ -112,7 +112,7 @@ async def test_a_draft_is_not_restored_before_the_user_is_known(demo: Home, monk
             workspace._memory.who = OWNER  # the user of the last run
             path = drafts.path_of(workspace.environ, workspace.endpoint, WEB_SHOP, drafts.ABOUT, OWNER)
             text = json.dumps({"base": {}, "tags": {"owners": "draft"}})
-            assert drafts.keep(path, drafts.Kept(text, at="2026-11-21T10:00:00Z", who=OWNER))
+            assert drafts.keep(path, drafts.Draft(text, at="2026-11-21T10:00:00Z", who=OWNER)) == ""
             ui.app.frame.go("default-tags")
             await ui.until(lambda: workspace.collections.get("default tags", WEB_SHOP).known, "the stored tags")
             await ui.pilot.pause()
