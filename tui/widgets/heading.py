@@ -131,6 +131,7 @@ class Heading(Widget):
     def on_input_changed(self, event: Any) -> None:
         event.stop()
         self._show_beginning()
+        self.refresh()  # the filter has another width
         self.post_message(self.Filtered(event.value))
 
     def on_descendant_blur(self) -> None:
