@@ -82,7 +82,7 @@ class AsyncClient(Driver):
 
     async def ask_json(self, call: Call[object]) -> Any:
         """Send a call and return the JSON object of the response; None without content."""
-        return read_json(call, await self.send(call.request))
+        return read_json(call, await self._reply(call))
 
     async def pages(self, call: Call[list[T]], *, size: int | None = None) -> AsyncIterator[list[T]]:
         """Yield the pages of a list, from that of the call on. `size` is the page size, None the maximum."""
@@ -98,13 +98,21 @@ class AsyncClient(Driver):
 
     async def change(self, call: Call[T]) -> Change[T]:
         """Send a write. Return its result, and whether the resource changed."""
-        reply = await self.send(call.request)
+        reply = await self._reply(call)
         return Change(call.parse(read_json(call, reply)), reply.changed)
 
     async def versioned(self, call: Call[T]) -> Versioned[T]:
         """Return a record, with the version for a later write."""
         reply = await self.send(call.request)
         return Versioned(call.parse(read_json(call, reply)), reply.version)
+
+    async def _reply(self, call: Call[object]) -> Reply:
+        try:
+            return await self.send(call.request)
+        except asyncio.CancelledError:
+            if call.changes and not _is_cancelled():  # interrupted by `aclose`
+                raise _interrupted() from None
+            raise
 
     async def __aenter__(self) -> Self:
         return self
@@ -190,8 +198,6 @@ class AsyncClient(Driver):
         except asyncio.CancelledError:
             if responses is not None:
                 self._start(_close_stream(task, responses))
-            if task.cancelled() and not _is_cancelled() and wire.method not in ("GET", "HEAD"):
-                raise _interrupted() from None
             raise
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
