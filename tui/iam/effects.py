@@ -20,6 +20,7 @@ from client.models.analysis import PrincipalChange, PrincipalEffect, TargetCover
 from client.tables.columns import Column, Kind, Record, fields, number_column
 from client.text import safe
 from client.texts.effects import CONDITIONAL, Effect, changes, conditional_count
+from tui.state import contexts
 from tui.widgets.dialog import Confirm, Dialog, hint
 from tui.widgets.policy_text import distinct, kind_text
 from tui.widgets.record_table import RecordTable
@@ -46,6 +47,8 @@ async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Propose
                 principals[key] = _merge(principals.get(key), principal)
         await _add_states(requests, tenant_id, principals)
     except FrostError as error:
+        if error.code == contexts.CONTEXT_CHANGED:
+            raise
         return Effect(problem=error.message)
     return Effect(distinct(sorted(principals.values(), key=_weight)), refused=refused)
 

@@ -76,6 +76,8 @@ class RunningAction(NamedTuple):
     endpoint: str
 
 
+CONTEXT_CHANGED = "CONTEXT_CHANGED"
+"""Code of the error of an action that began in another context."""
 _running_action: ContextVar[RunningAction | None] = ContextVar("running_action", default=None)
 """The action of the current task; None in background tasks."""
 
@@ -105,7 +107,7 @@ def require_same_context(connection: "Connection") -> None:
     action = _running_action.get()
     if action is not None and action != begin_action(action.title, connection):
         message = f"the context changed: {action.title} was not continued"
-        raise FrostError(message, code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT)
+        raise FrostError(message, code=CONTEXT_CHANGED, exit_code=Exit.CONFLICT)
 
 
 def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":

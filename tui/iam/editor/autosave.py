@@ -80,7 +80,7 @@ class DraftAutosave:
         if not self.is_enabled or self.is_closed or not self._document.is_changed:
             return ""
         if self.is_undecided:
-            return "the earlier draft is not resumed or discarded"
+            return "the earlier draft is neither resumed nor discarded"
         return await self._files.keep(self.path, self._draft())
 
     async def update(self) -> str:

@@ -26,6 +26,7 @@ from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import example_count, example_rule
 from tui.iam.editor.review import Comparison, Review, compared_texts
 from tui.shell.keymap import Keys
+from tui.state import contexts
 from tui.state.context_state import Limits, Requests
 from tui.state.notices import Severity
 from tui.widgets.picker import Entry, Menu
@@ -160,7 +161,7 @@ class SaveFlow(Comparison):
         try:
             effect = await self.effect(text, document.policy)
         except FrostError as error:
-            if error.status:
+            if error.status or error.code == contexts.CONTEXT_CHANGED:
                 raise
             effect = error
         finally:
@@ -198,7 +199,7 @@ class SaveFlow(Comparison):
         if error.code == "PRINCIPAL_EXCEEDS_AUTHOR":
             affected = await self.principal_effect(document.id, text)
             return beyond_principals(error, affected.principals if affected is not None else ())
-        if not error.status:
+        if not error.status and error.code != contexts.CONTEXT_CHANGED:
             await self._on.keep_draft()
             # The key comes first: narrow screens truncate the message.
             key = self._keys.label("editor.save") or "the palette"

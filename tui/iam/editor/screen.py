@@ -166,7 +166,7 @@ class PolicyEditor(EditorLayout):
         draft = await self.autosave.load()
         if draft is None:
             self.autosave.is_undecided = False
-            await self.autosave.save()  # the user may have typed during the load
+            await self._update_draft()  # the user may have typed during the load
             return
         choice = await autosave.ask_to_resume(draft, self.document, self.app.push_screen_wait)
         if choice == "resume":
@@ -181,7 +181,7 @@ class PolicyEditor(EditorLayout):
             await self._rebased()
         elif choice == "drop":
             self.autosave.is_undecided = False
-            await self.autosave.update()
+            await self._update_draft()
         else:
             self.close()
 
@@ -215,7 +215,7 @@ class PolicyEditor(EditorLayout):
         before, link = self.evaluation, self.workspace.link
         evaluation = before.with_result(result, platform_stopped=link.stopped)
         self.evaluation = evaluation.at_cursor(*self.pane.cursor_location)
-        if evaluation.error is not None:
+        if evaluation.error is not None and evaluation.error.code != contexts.CONTEXT_CHANGED:
             self._reconnect.resume()
         if isinstance(result, CoverageMap):
             self._set_initial_request()  # the first text may not have contained an operation
@@ -427,7 +427,7 @@ class PolicyEditor(EditorLayout):
             await self.autosave.drop()
         elif reason := await self.autosave.save():
             advice = "Save the policy, or free space or correct the permissions there, then close again"
-            self.toast(f"Draft not kept: {reason}\n{advice}", "error")
+            self.toast(f"Draft not kept: {reason}" + ("" if self.autosave.is_undecided else f"\n{advice}"), "error")
             return False
         self.close()
         return True
