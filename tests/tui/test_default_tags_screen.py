@@ -115,7 +115,7 @@ async def test_a_draft_is_not_restored_before_the_user_is_known(demo: Home, monk
             assert drafts.keep(path, drafts.Draft(text, at="2026-11-21T10:00:00Z", who=OWNER)) == ""
             ui.app.frame.go("default-tags")
             await ui.until(lambda: workspace.collections.get("default tags", WEB_SHOP).known, "the stored tags")
-            await ui.pilot.pause()
+            await ui.expect("cost-center")
             assert "owners" not in ui.text
             relay.release.set()
             await ui.expect_head(ADMIN)

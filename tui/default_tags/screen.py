@@ -107,12 +107,19 @@ class DefaultTags(RemoteListScreen[TagRow]):
     def tones(self) -> Tones:
         return TONES
 
+    def _shown(self) -> TagDraft | None:
+        """Return the draft; before the user is known, the stored set without changes."""
+        stored = self.stored
+        if self.draft is not None or stored is None:
+            return self.draft
+        return TagDraft(stored.tags, stored.version)
+
     def records(self) -> Sequence[TagRow]:
-        draft = self.draft
-        return draft.rows() if draft is not None and not self.unavailable_reason() else ()
+        shown = None if self.unavailable_reason() else self._shown()
+        return shown.rows() if shown is not None else ()
 
     def empty(self) -> str:
-        return self._empty_text() if self.draft is not None and not self.unavailable_reason() else super().empty()
+        return self._empty_text() if self._shown() is not None and not self.unavailable_reason() else super().empty()
 
     def show(self) -> None:
         self._update_draft()
