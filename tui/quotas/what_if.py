@@ -130,7 +130,13 @@ class QuotaPlanner(Dialog[Need | None]):
 
     @on(Input.Changed)
     def _evaluate(self) -> None:
-        line = self.query_one(LineInput).value
+        entry = self.query_one(LineInput)
+        if self._proposed and entry.value != self._line:
+            self._proposed = False
+            if entry.value.isdigit():  # a number for the proposed type
+                entry.value = f"{self._line}{entry.value}"
+                entry.cursor_position = len(entry.value)
+        line = entry.value
         table = self.query_one(RecordTable)
         try:
             additions = parse_plan(line, self.types)
