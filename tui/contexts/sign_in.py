@@ -197,6 +197,9 @@ class SessionEnded(Confirm):
         if not self._is_signed_out():
             self.close_with(False)
 
+    def close_for_principal(self) -> None:
+        self.close_with(False)
+
 
 async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
     """Show the dialog of an ended session. Return whether the user has signed in again.

@@ -344,6 +344,10 @@ class Confirm(Dialog[bool]):
 
     def on_principal_changed(self) -> None:
         """Close the question: its answer would apply to another user or context."""
+        self.close_for_principal()
+
+    def close_for_principal(self) -> None:
+        """Close the question and report that."""
         reason = "Closed without an answer, because the user or the context changed"
         self.app.notify(f"{reason}: {self.question}", severity="warning", markup=False)
         self.close_with(False)
