@@ -268,16 +268,23 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
     # With no role that creates tenants, the platform refuses the request for the only organization.
     creating = [one for one in organizations if one.get("role") in tenancy.MAY_CREATE] or organizations
     if len(creating) > 1 and not any_number:
-        raise _several_organizations(creating, "id", "name", "select one with --organization NAME")
+        hint, problem = "select one with --organization NAME", "you may create tenants in several organizations"
+        raise _several_organizations(creating, "id", "name", hint, problem)
     return str(creating[0]["id"])
 
 
-def _several_organizations(records: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:
+def _several_organizations(
+    records: Sequence[columns.Record],
+    id_key: str,
+    name_key: str,
+    hint: str,
+    problem: str = "you belong to several organizations",
+) -> FrostError:
     listed = {str(record[id_key]): str(record[name_key]) for record in records}
     names = [f"{id} ({name})" for id, name in listed.items()][:FEW]
     more = [f"{len(listed) - FEW} more"] if len(listed) > FEW else []
     return FrostError(
-        f"you belong to several organizations: {', '.join([*names, *more])}",
+        f"{problem}: {', '.join([*names, *more])}",
         code="ORGANIZATION_NEEDED",
         hint=hint,
         exit_code=Exit.USAGE,

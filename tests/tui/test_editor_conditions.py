@@ -43,7 +43,7 @@ def test_the_head_line_counts_conditional_operations() -> None:
     for count in (1, 264):
         sides = {"gained": names("dns", count), "lost": names("iam", count), "conditionsChanged": names("cdn", count)}
         narrow = head(mapped(effective=count, conditional=count, **sides), 50)
-        assert f"+{count} −{count} · {count} conditional changes" in narrow
+        assert f"+{count} −{count} · {count} conditional change{'s' if count > 1 else ''}" in narrow
         assert len(narrow) <= 50
 
 

@@ -65,7 +65,7 @@ async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
     await ui.press("5", shows="Credential")
     await ui.press("left_square_bracket", shows="1 of 6")
     await ui.press("right_square_bracket", shows="Credential")
-    await ui.press("right_square_bracket", toast="this is the latest view")
+    await ui.press("right_square_bracket", toast="this is the latest screen")
     await ui.press("left_square_bracket", shows="1 of 6")
     lake = ui.screen.record.id
     for key, text in (("i", lake), ("1", f"frost tenant use {lake}")):

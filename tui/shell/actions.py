@@ -120,14 +120,14 @@ ACTIONS: tuple[Action, ...] = (
         "Previous screen",
         handler="tui.shell.navigator:Navigator.do_earlier",
         keys=("[",),
-        guard=lambda s: "" if s.earlier else "this is the first view",
+        guard=lambda s: "" if s.earlier else "this is the first screen",
     ),
     Action(
         "app.later",
         "Next screen",
         handler="tui.shell.navigator:Navigator.do_later",
         keys=("]",),
-        guard=lambda s: "" if s.later else "this is the latest view",
+        guard=lambda s: "" if s.later else "this is the latest screen",
     ),
     Action(
         "app.zoom",
