@@ -151,17 +151,13 @@ class FrostDriver(LinuxDriver):
     def _sigtstp_application(self, *_: object) -> None:
         """Stop the process in the event loop. In the signal handler, writes block if they interrupt another write."""
         if self._auto_restart and self._event_loop.is_running():
-            self._event_loop.call_soon_threadsafe(self._stop)
+            self._event_loop.call_soon_threadsafe(super()._sigtstp_application)
         else:  # an editor has the terminal, and the event loop waits for it; or the screens have ended
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def _sigcont_application(self, *_: object) -> None:
         if self._auto_restart and self._event_loop.is_running():
             self._event_loop.call_soon_threadsafe(self._continue)
-
-    def _stop(self) -> None:
-        if not self._must_signal_resume:  # a second signal before the stop
-            super()._sigtstp_application()
 
     def _continue(self) -> None:
         """Take the terminal again, after a stop by SIGTSTP or SIGSTOP."""
