@@ -28,6 +28,8 @@ COLOURS = 128
 PALETTE_SECONDS = 1.0
 """The palette is computed from frames with at least this duration."""
 MAX_BYTES = 1_500_000
+SETTLE_SECONDS = 0.3
+"""Interval between two captures that must be equal. An evaluation takes less, also on a busy machine."""
 LETTER, DELETE = 0.06, 0.03
 """Duration of a frame after a typed character and after a deleted one, in seconds."""
 
@@ -72,8 +74,8 @@ STEPS = (
 
 async def settled(pilot: Pilot) -> Capture:
     """Return the screen once two captures in a row are equal."""
-    before = await capture_screen(pilot, 0.05)
-    while (capture := await capture_screen(pilot, 0.05)) != before:
+    before = await capture_screen(pilot, SETTLE_SECONDS)
+    while (capture := await capture_screen(pilot, SETTLE_SECONDS)) != before:
         before = capture
     return capture
 
