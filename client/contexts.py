@@ -127,7 +127,7 @@ def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
         Notices for the user: the removed credentials.
     """
     address = str(_endpoint(endpoint))
-    with edit(config.path) as document:  # one write: if it fails, the credentials are still there
+    with edit(config.path) as document:  # one write: if it fails, the credentials in the file are still there
         notices = _remove_credentials_of_another(document, config, name, address)
         document.context(name)["api_endpoint"] = quoted(address)
     return notices
