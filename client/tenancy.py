@@ -20,7 +20,6 @@ STORED_INVALID = "STORED_TENANT_INVALID"
 LONGEST_NAME = 128
 MAY_CREATE = ("owner", "admin")
 """Roles in an organization that create its tenants."""
-LONGEST_DESCRIPTION = 1_024
 
 
 class Selection(NamedTuple):
@@ -125,10 +124,10 @@ def check_description(value: str) -> None:
     Raises:
         FrostError: More than 1,024 characters, or control or formatting characters other than line breaks (exit 2).
     """
-    from client.models.validation import LINE_BREAKS, has_control  # only writes need it
+    from client.models.validation import LINE_BREAKS, MAX_DESCRIPTION_LENGTH, has_control  # only writes need it
 
-    if len(unicodedata.normalize("NFC", value)) > LONGEST_DESCRIPTION:
-        raise usage(f"--description has at most {LONGEST_DESCRIPTION} characters")
+    if len(unicodedata.normalize("NFC", value)) > MAX_DESCRIPTION_LENGTH:
+        raise usage(f"--description has at most {MAX_DESCRIPTION_LENGTH} characters")
     if has_control(value, allowed=LINE_BREAKS):
         raise usage("--description must not contain control or formatting characters")
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from client.models.validation import CONTROL
+from client.models.validation import CONTROL, MAX_DESCRIPTION_LENGTH
 from client.models.validation import LINE_BREAKS as LINE_BREAKS
 from client.models.validation import has_control as has_control
 from service import errors
@@ -17,7 +17,6 @@ from service.errors import ApiError
 
 MAX_NAME_LENGTH = 128
 MAX_SLUG_LENGTH = 48
-MAX_DESCRIPTION_LENGTH = 1_024
 MAX_ID_LENGTH = 64
 """Of a UUID in any of its forms."""
 MAX_CACHED_IDS = 4_096

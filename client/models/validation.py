@@ -11,6 +11,8 @@ KEY_BYTES = 64
 VALUE_BYTES = 255
 MIN_API_KEY_NAME, MAX_API_KEY_NAME = 2, 100
 """Length of an API key's name, in characters."""
+MAX_DESCRIPTION_LENGTH = 1_024
+"""Length of a description in NFC, in characters."""
 MAX_RATE_LIMIT = 60_000
 """Requests per minute of an API key."""
 _RATE_LIMIT_DIGITS = 9

@@ -98,7 +98,7 @@ class QuotaPlanner(Dialog[Need | None]):
     LISTENS_AT_ONCE = True
 
     def __init__(self, quotas: "Callable[[], Sequence[Quota]]", line: str = "", *, proposed: bool = False) -> None:
-        """`proposed`: select the line, so that typing replaces it. End and the right arrow keep it."""
+        """`proposed`: select the line, so that typing replaces it. A number, End and the right arrow keep it."""
         super().__init__()
         self._quotas, self._line, self._proposed = quotas, line, proposed
         self._plan: Plan | None = None
