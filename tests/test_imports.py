@@ -205,5 +205,5 @@ def test_every_import_from_outside_is_of_a_declared_dependency() -> None:
         name for name in outside if not known & {normalised(one) for one in distributions.get(name, [name])}
     } == set()
     lock = tomllib.loads((ROOT / "uv.lock").read_text())
-    (project,) = (one for one in lock["package"] if one["name"] == "frost")
+    (project,) = (one for one in lock["package"] if one["name"] == "frost-iam")
     assert {one["name"] for one in project["dependencies"]} == known
