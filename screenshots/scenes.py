@@ -229,7 +229,7 @@ SCENES = (
     Scene("default-tags-preview", (*TAGS, "p"), "would change"),
     Scene("apply", TAGS, "snapshot (7/44)", then=running),
     Scene("apply-failures", (*TAGS, "p", "…would change", "f", "…legacy-erp"), "invalid state"),
-    Scene("activity", ("colon", *"activity", "enter", "…tenant.rename"), "41 entries"),
+    Scene("activity", ("colon", *"activity", "enter", "…rename tenant"), "41 entries"),
     Scene("activity-of", ("2", "…contractor", "A"), "2 entries"),
     Scene("activity-refused", ("colon", *"activity", "enter"), "Only an owner or admin", person=VIEWER),
     Scene("help", ("question_mark",), "Create tenant"),

@@ -12,13 +12,13 @@ from client.commands.parameters import Option
 from client.commands.quotas.quota import owning_organization_id
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import usage
-from client.tables.activity import ACTIVITY
+from client.tables.activity import ACTIVITY, folded_rows
 from client.text import safe
 from client.transport.call import Call
 
 OUTCOMES = ("done", "refused", "failed")
 _HINTS = {
-    "--operation": "list the operations without --operation, in column WHAT",
+    "--operation": "list the operations with -o wide, in column OPERATION",
     "--actor": "use the address of a member of the organization, or any id; -o wide shows both",
 }
 
@@ -55,16 +55,17 @@ def activity(
 ) -> None:
     """List the entries of the audit log, newest first.
 
-    For owners and admins of the tenant's organization. Shows the names of existing resources and the IDs of deleted
-    ones.
+    For owners and admins of the tenant's organization. A table has a sentence for each entry, and one for entries of
+    the same kind that follow each other; -o wide and -o json have every entry with its operation. Names are those of
+    existing resources.
     """
     for flag, value in (("--operation", operation), ("--actor", actor), ("--target", target)):
         if value == "":
             raise usage(f"{flag} requires a value")
+    from client import times
+
     begin = ""
     if since is not None:
-        from client import times
-
         begin = times.past_instant_text(since, "--since")
     which = calls.ActivityFilter(operation or "", actor or "", outcome or "", begin, target or "")
     if org:
@@ -84,6 +85,7 @@ def activity(
         limit=limit,
         cursor=cursor,
         everything=everything,
+        rows=lambda items: folded_rows(items, times.now()),
     )
     if number or cursor:
         return

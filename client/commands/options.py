@@ -12,7 +12,7 @@ from client.commands.invocation import Invocation
 from client.commands.parameters import Argument, Option
 from client.errors import Exit, FrostError, usage
 from client.name_lookup import is_id, match
-from client.tables.columns import Kind
+from client.tables.columns import Kind, Record
 from client.tenancy import check_display_name
 from client.text import safe
 from client.transport.call import MAX_PAGE_SIZE, Call, path
@@ -304,11 +304,13 @@ def listed(
     cursor: str | None,
     everything: bool,
     more_members: Mapping[str, Any] | None = None,
+    rows: Callable[[Sequence[Record]], Sequence[Record]] | None = None,
 ) -> int:
     """Print a page as a list, or with `everything` all pages from the cursor on.
 
     Args:
         more_members: Further members of a JSON or YAML document.
+        rows: Returns the rows of a table that is not wide, if they are not the items.
 
     Returns:
         The number of items.
@@ -325,7 +327,10 @@ def listed(
         next_cursor = next_page
         if not everything:
             break
-    run.output.records(kind, items, more_members={"nextCursor": next_cursor, **(more_members or {})})
+    shown: Sequence[Record] = items
+    if rows is not None and not run.output.structured and not run.output.wide:
+        shown = rows(items)
+    run.output.records(kind, shown, more_members={"nextCursor": next_cursor, **(more_members or {})})
     if next_cursor and not run.output.structured:
         tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
         run.output.note(f"more: {next_command(run.arguments, next_page, tenant_id)}")

@@ -108,7 +108,8 @@ class Entry(Wire):
     """An entry. `target` is the recorded text: `policy:ID`, or the path of a refused request.
 
     `target_kind` and `target_id` identify the target. Names are those of objects that still exist; `credential_name` is
-    the name of a key or workload identity. `outcome` is done, refused or failed; `details` describe the change.
+    the name of a key or workload identity. `outcome` is done, refused or failed; `details` describe the change, and
+    `detail_names` has the names of other objects in them, by id.
     """
 
     id: str
@@ -124,3 +125,4 @@ class Entry(Wire):
     target_name: str | None = None
     outcome: str
     details: dict[str, Any] = Field(default_factory=dict)
+    detail_names: dict[str, str] = Field(default_factory=dict)

@@ -1,34 +1,10 @@
 """Columns of the audit log. Cells are plain text, as in client/tables/columns.py."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
-from client.tables.columns import Column, Kind, Record, fields, id_column, time_column
-
-MACHINES = {"api_key": "key", "workload": "identity"}
-SHORT = 8
-"""Characters shown of an id without a name, in narrow columns."""
-
-
-def who_text(record: Record) -> str:
-    """Return the actor's best name: `Astrid Lindqvist`, `key terraform`; `key 0192f7c1…` if it no longer exists."""
-    actor = record.get("actor")
-    if not isinstance(actor, Mapping):
-        return ""
-    kind, identifier = str(actor.get("kind") or ""), str(actor.get("id") or "")
-    if kind in MACHINES:
-        called = record.get("credentialName") or f"{str(record.get('credentialId') or identifier)[:SHORT]}…"
-        return f"{MACHINES[kind]} {called}"
-    if kind == "session":
-        return str(actor.get("name") or actor.get("email") or f"{identifier[:SHORT]}…")
-    return kind if identifier in ("", kind) else f"{kind} {identifier}"
-
-
-def target_text(record: Record) -> str:
-    """Return the target: `policy deployments`, `group 0192f7c1…`; without a kind, the text as recorded."""
-    kind, identifier = record.get("targetKind"), str(record.get("targetId") or "")
-    if not kind:
-        return str(record.get("target") or "")
-    return f"{str(kind).replace('_', ' ')} {record.get('targetName') or f'{identifier[:SHORT]}…'}"
+from client.tables.activity_sentences import fold, sentence, target_text, value_text, who_text
+from client.tables.columns import UNKNOWN, Column, Kind, Record, age, fields, id_column, time_column, time_text
 
 
 def details_text(details: object) -> str:
@@ -36,19 +12,6 @@ def details_text(details: object) -> str:
     if not isinstance(details, Mapping):
         return ""
     return ", ".join(f"{name}: {value_text(value)}" for name, value in details.items())
-
-
-def value_text(value: object) -> str:
-    """Format a value for users; mappings and lists on one line."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}={value_text(one)}" for name, one in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return ", ".join(value_text(one) for one in value) or "none"
-    return str(value) if value != "" else "empty"
 
 
 def _member(member: str) -> Column:
@@ -59,12 +22,29 @@ def _member(member: str) -> Column:
     return Column(f"actor.{member}", f"Actor {member}", wide=True, cell=text, sort=lambda record: text(record) or None)
 
 
+def folded_rows(entries: Iterable[Record], now: datetime) -> list[Record]:
+    """Return a row for each sentence: the newest of its entries, with all of them in `folded` and its age in `when`."""
+    return [{**group[0], "folded": group, "when": when_text(group[0], now)} for group in fold(entries)]
+
+
+def when_text(record: Record, now: datetime) -> str:
+    """Return the age of an entry: `5m ago`; `—` without a valid time."""
+    text = age(record.get("at"), now)
+    return text if text in (UNKNOWN, "now") else f"{text} ago"
+
+
 _ENTRY = (
-    time_column("at", "Time"),
-    Column("who", "Who", cell=who_text, sort=lambda record: who_text(record).casefold() or None),
-    Column("operation", "What", whole=True),
-    Column("target", "Target", cell=target_text, sort=lambda record: target_text(record).casefold() or None),
-    Column("outcome", "Outcome", whole=True),
+    time_column("at", "Time")._replace(cell=lambda record: record.get("when") or time_text(record.get("at"))),
+    Column(
+        "sentence",
+        "Activity",
+        cell=lambda record: sentence(record.get("folded") or [record]),
+        sort=lambda record: sentence(record.get("folded") or [record]).casefold() or None,
+    ),
+    Column("who", "Who", wide=True, cell=who_text, sort=lambda record: who_text(record).casefold() or None),
+    Column("operation", "Operation", wide=True, whole=True),
+    Column("target", "Target", wide=True, cell=target_text, sort=lambda record: target_text(record).casefold() or None),
+    Column("outcome", "Outcome", wide=True, whole=True),
     Column("details", "Details", wide=True, cell=lambda record: details_text(record.get("details"))),
     id_column("targetId", "Target ID", wide=True),
     _member("kind"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, or_, select
 
@@ -34,6 +34,8 @@ _COLLECTIONS = {
     "/workload-identity/bindings/": "workload_identity",
     "/workload-identity/clusters/": "cluster",
 }
+_REFERENCES = (("memberType", "memberId"), ("attacheeType", "attacheeId"))
+"""Members of the details of an entry with the kind and id of another object."""
 _PATHS = {kind: path for path, kind in _COLLECTIONS.items()}
 
 
@@ -72,6 +74,12 @@ def _in_tenant(rest: str) -> Target | None:
             match = re.match(_ID, rest.removeprefix(collection))
             return Target(kind, match.group()) if match else None
     return None
+
+
+def others_in(details: Mapping[str, Any]) -> list[Target]:
+    """Return the objects that the details of an entry name by their kind and id, besides its target."""
+    pairs = ((details.get(kind), details.get(identifier)) for kind, identifier in _REFERENCES)
+    return [target for kind, identifier in pairs if (target := target_of(f"{kind}:{identifier}"))]
 
 
 def spellings(target: Target, tenant_id: str | None) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Audit log routes, only for owners and admins of the organization. No scope gives API keys or workloads access."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
@@ -105,7 +105,8 @@ def _answer(
 ) -> JSONResponse:
     entries, cursor = page.cut(rows, "at", "id")
     targets = {row.id: target_of(row.target) for row in entries}
-    named = {target for target in targets.values() if target is not None}
+    others = {row.id: queries.others_in(row.details) for row in entries}
+    named = {target for target in targets.values() if target is not None}.union(*others.values())
     for row in entries:
         if row.actor_kind in ("api_key", "workload") and row.credential_id:
             named.add(_credential(row))
@@ -117,7 +118,7 @@ def _answer(
     members |= {person: (name, None) for person, name in former.items()}
     names = queries.names(connection, context.organization_id, context.tenant_id, named)
     names = {**names, **{Target("user", person): name for person, (name, _) in members.items()}}
-    documents = [_entry(row, targets[row.id], members, names) for row in entries]
+    documents = [_entry(row, targets[row.id], others[row.id], members, names) for row in entries]
     return JSONResponse({"entries": documents, "nextCursor": cursor})
 
 
@@ -126,7 +127,11 @@ def _credential(row: Record) -> Target:
 
 
 def _entry(
-    row: Record, target: Target | None, members: dict[str, tuple[str, str | None]], names: dict[Target, str]
+    row: Record,
+    target: Target | None,
+    others: Collection[Target],
+    members: dict[str, tuple[str, str | None]],
+    names: dict[Target, str],
 ) -> dict[str, Any]:
     """Return an entry as JSON. The actor of an API key is its creator, that of a workload the workload identity."""
     name, email = members.get(row.actor_id, (None, None))
@@ -145,4 +150,5 @@ def _entry(
         "targetName": names.get(target) if target else None,
         "outcome": row.outcome,
         "details": row.details,
+        "detailNames": {other.id: names[other] for other in others if other in names},
     }

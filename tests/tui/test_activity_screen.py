@@ -28,9 +28,16 @@ def rename(home: Home, name: str) -> None:
 
 async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     await activity(ui)
-    await ui.expect("workload_id", "default/", "Target")
-    await ui.expect("policy.attach", "api_key.create", "Astrid Lindqvist", "contracto")
-    assert "Astrid Lindqvist" in ui.row("cluster-p")
+    await ui.expect("Astrid Lindqvist created workload identity default/not-granted-yet")
+    await ui.expect("Sam Okafor attached policy contractor access to group contractors", "40 entries")
+    row = "Astrid Lindqvist created 3 API keys: cluster-proxy, support-shell, database-tunnel"
+    assert row in ui.row("cluster-p")
+    for end in ("g", "G"):
+        await ui.press(end)
+        assert "…" not in ui.text.strip().rpartition("\n")[0]  # no sentence is cut
+    await ui.filter("database-tunnel", shows="3 of 40")
+    await ui.press("enter", shows=("Together with", "Astrid Lindqvist created API key database-tunnel"))
+    await ui.press("escape", "escape")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
     await ui.press("enter")
     await ui.expect("Sam Okafor", "no longer a member", "Target", "contractor access", "Attachee type", "Request ID")
@@ -49,7 +56,9 @@ async def test_new_entries_come_on_top_and_another_user_sees_none(demo: Home, ui
     assert screen.record.id == before
     await ui.expect("1 newer ↑")
     await ui.press("g", gone="newer")
-    await ui.expect("tenant.rename", "Web [/x] ", "Web Shop → Web [/x]", "Outcome", "done")
+    await ui.expect("renamed tenant Web [/x] Shop (was Web Shop)")
+    await ui.press("enter", shows=("Web Shop → Web [/x]", "Outcome", "done"))
+    await ui.press("escape")
     newest = screen.record.id
     rename(demo, "Followed")
     await ui.press("r", shows="42 entries", cursor="tenant.rename", gone="newer")
@@ -81,7 +90,7 @@ async def test_an_entry_leads_to_its_target_and_back(ui: Ui) -> None:
     await ui.press("escape")
     await ui.filter("what:policy.create contractor", shows="1 of 40")
     await ui.press("t", shows="Policies", cursor="contractor access")
-    await ui.press("A", shows=("Activity of contractor access", "2 entries", "policy.create", "policy.attach"))
+    await ui.press("A", shows=("Activity of contractor access", "2 entries", "created policy", "attached policy"))
     await ui.press("y", shows="command: show entry")
     await ui.press(*["down"] * 4, shows=("frost tenant activity --target", "policy:"))
     await ui.press("escape", "escape", shows="Policies", cursor="contractor access")
@@ -95,10 +104,10 @@ async def test_a_target_that_is_not_listed_is_refused(demo: Home, monkeypatch: p
     made["groups"] = Desk(demo).group("gone group")
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
-        await ui.filter("api_key.create monitoring-agent", shows="1 of 4")
+        await ui.filter("what:api_key.create monitoring-agent", shows="1 of 4")
         await ui.press("t", toast="not one of your API keys")
         assert ui.screen.NAME == "activity"
-        for entry, kind in (("policy.create gone policy", "policies"), ("group.create gone group", "groups")):
+        for entry, kind in (("what:policy.create gone policy", "policies"), ("what:group.create gone group", "groups")):
             await ui.press("escape")  # clears the filter
             await ui.filter(entry, shows="1 of 4")
             path = f"/api/v1/tenants/{WEB_SHOP}/iam/{kind}/{made[kind]}"
@@ -114,7 +123,14 @@ async def test_o_shows_the_entries_of_the_organization(shared: Home, monkeypatch
     shared.sign_in(OWNER)
     async with opened(shared, monkeypatch) as ui:
         await activity(ui)
-        await ui.press("o", shows=("Activity of Aurora Labs, outside of its tenants", "tenant.create", "✗"))
+        await ui.press(
+            "o",
+            shows=(
+                "Activity of Aurora Labs, outside of its tenants",
+                "was not allowed to create a tenant in organization Aurora Labs",
+                "✗",
+            ),
+        )
         await ui.press("enter", shows=("Refused", "PERMISSION_DENIED (403)", "Aurora Labs"))
         await ui.press("escape", "escape", shows="40 entries")
 
@@ -126,7 +142,7 @@ async def test_older_entries_are_read_on_request(shared: Home, monkeypatch: pyte
         await ui.press("m", shows=("20 entries", "the newest ones"))
         await ui.press("G", shows="40 entries")
         table = ui.screen.query_one(RecordTable)
-        assert table.cursor == 19
+        assert table.cursor == 16  # the line with the oldest of the first 20 entries
 
 
 def test_details_show_values_before_and_after() -> None:
@@ -153,5 +169,5 @@ def test_details_show_values_before_and_after() -> None:
     now = datetime.now(UTC)
     entry = Entry(id="1", at=now, actor=Actor(kind="x"), operation="moon.land", outcome="maybe")
     title, sections = of_entry(entry, now)
-    assert title == "moon.land"
+    assert title == "x moon.land"
     assert ("Outcome", "maybe") in sections[0][1]

@@ -6,14 +6,16 @@ Values are plain text. The detail pane makes them safe and renders no markup.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import BindingType
 
 from client import times
-from client.tables.activity import ACTIVITY, MACHINES, target_text, value_text, who_text
-from client.tables.columns import Column, Record, exact, json_of, kind_and_id, parse_time
+from client.tables.activity import ACTIVITY
+from client.tables.activity_sentences import MACHINES, fold, sentence, target_text, value_text, who_text
+from client.tables.columns import Column, Record, age, exact, json_of, kind_and_id
 from client.tables.default_tags import difference
 from tui.shell import keymap
 from tui.shell.action import (
@@ -23,11 +25,13 @@ from tui.shell.action import (
     record_id_of_target,
     screen_of_target,
 )
-from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence
+from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
+from tui.shell.remote_list_screen import sentence as as_sentence
 from tui.shell.routes import Navigate, Subject
 from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
+from tui.widgets.record_view import RecordView
 
 if TYPE_CHECKING:
     from client.models.tenants import Entry
@@ -53,9 +57,10 @@ def of_entry(entry: "Entry", now: datetime) -> tuple[str, Sequence[Section]]:
         ("Credential", _CREDENTIALS.get(actor.kind, actor.kind) or "—"),
         *_when(entry, now),
         ("Outcome", entry.outcome or "—"),
+        ("Operation", entry.operation or "—"),
     ]
     ids = (("Actor ID", actor.id), ("Credential ID", entry.credential_id), ("Entry ID", entry.id))
-    return entry.operation or entry.id, [
+    return sentence([entry.wire()]), [
         ("", facts),
         ("Target", _target(entry)),
         ("Details", facts_of(entry.details)),
@@ -128,16 +133,6 @@ def label(name: str) -> str:
     return re.sub(r"\b(api|id)\b", lambda word: word[0].upper(), f"{text[:1].upper()}{text[1:]}", flags=re.IGNORECASE)
 
 
-def short_time(value: object, now: datetime) -> str:
-    """Return a UTC time in few cells: `10:05:12` today, `11-20 10:05` this year, otherwise the date."""
-    moment = parse_time(value)
-    if moment is None:
-        return str(value or "—")
-    if moment.date() == now.date():
-        return f"{moment:%H:%M:%S}"
-    return f"{moment:%m-%d %H:%M}" if moment.year == now.year else f"{moment:%Y-%m-%d}"
-
-
 SIGNS = {"refused": "✗", "failed": "!"}
 """Signs of unsuccessful outcomes. The details have the word, and `outcome:refused` filters by it."""
 TONES = {"refused": "warning", "failed": "bad"}
@@ -164,7 +159,13 @@ class Entries(RemoteListScreen["Entry"]):
     """Audit entries, newest first. The cursor remains on its entry, or on top."""
 
     KIND = ACTIVITY
+    BESIDE_WIDTH = 150  # the sentences have names in them
     UNAVAILABLE_TEXT = ACTIVITY_NEEDS_A_PERSON
+    _entries: Sequence["Entry"] = ()
+    """The entries that `_folded` and `_sentences` were made of."""
+    _sentences: Sequence["Entry"] = ()
+    _folded: Mapping[str, Sequence[Record]] = MappingProxyType({})
+    """The entries of each sentence, by the id of the newest one."""
     _newest: object = ""
     """Id of the newest entry when the cursor was last at the top."""
 
@@ -172,27 +173,36 @@ class Entries(RemoteListScreen["Entry"]):
         if reason := super().unavailable_reason():
             return reason
         role = self.workspace.tenant.role if self.workspace.tenant is not None else ""
-        return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
+        return as_sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
 
     def empty(self) -> str:
         error = self.record_list.error
         refused = self.record_list.state == "failed" and error is not None and error.code == "PERMISSION_DENIED"
-        return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.unavailable_reason() else super().empty()
+        return as_sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.unavailable_reason() else super().empty()
+
+    def records(self) -> Sequence["Entry"]:
+        """Return the newest entry of each sentence."""
+        records = super().records()
+        if records is not self._entries:
+            entries = {entry.id: entry for entry in records}
+            groups = fold(entry.wire() for entry in records)
+            self._entries, self._folded = records, {str(group[0]["id"]): group for group in groups}
+            self._sentences = [entries[identifier] for identifier in self._folded]
+        return self._sentences
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACTIVITY.columns}
 
         def at(record: Record) -> str:
             """The outcome has no column of its own, to save space."""
-            return f"{SIGNS.get(str(record.get('outcome')), '·')} {short_time(record.get('at'), times.now())}"
+            return f"{SIGNS.get(str(record.get('outcome')), ' ')} {age(record.get('at'), times.now())}"
 
-        # The operation already names the kind of target.
-        target = by_key["target"]._replace(cell=lambda record: str(record.get("targetName") or target_text(record)))
+        def words(record: Record) -> str:
+            return sentence(self._folded.get(str(record.get("id")), (record,)))
+
         return (
-            by_key["at"]._replace(title="  UTC", cell=at),
-            by_key["who"],
-            by_key["operation"]._replace(whole=False, yields=True),  # the details have it in full
-            target._replace(yields=True),
+            by_key["at"]._replace(title="  Age", cell=at),
+            by_key["sentence"]._replace(cell=words, sort=lambda record: words(record).casefold()),
         )
 
     def tones(self) -> Tones:
@@ -200,6 +210,16 @@ class Entries(RemoteListScreen["Entry"]):
             return TONES.get(str(record.get("outcome")), "dim")
 
         return {"at": outcome}
+
+    def count_text(self, view: RecordView["Entry"]) -> str:
+        """Return the number of entries, of which a line may have several."""
+        if not view.total:
+            return super().count_text(view)
+        total = sum(map(len, self._folded.values()))
+        if not view.filter:
+            return f"{total:,} {self._noun(total)}"
+        shown = sum(len(self._folded.get(view[row].id, "1")) for row in range(len(view)))
+        return f"{shown:,} of {total:,}"
 
     def freshness_text(self) -> str:
         text, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
@@ -228,7 +248,14 @@ class Entries(RemoteListScreen["Entry"]):
             table.action_first()
 
     def detail(self, record: "Entry") -> tuple[str, Sequence[Section]]:
-        return of_entry(record, times.now())
+        title, sections = of_entry(record, times.now())
+        others = self._folded.get(record.id, ())[1:]
+        if not others:
+            return title, sections
+        lines = [
+            ("", f"{sentence([other])}, {exact(other.get('at'), times.now()).partition(',')[0]}") for other in others
+        ]
+        return title, [sections[0], ("Together with", lines[:MOST]), *sections[1:]]
 
     def changed(self, update: Update) -> None:
         super().changed(update)

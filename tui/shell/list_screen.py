@@ -36,6 +36,8 @@ class ListScreen(Row, Generic[T]):
     KIND: ClassVar[Kind]
     PRIMARY: ClassVar[str] = "list.detail"
     """The action of Enter."""
+    BESIDE_WIDTH: ClassVar[int] = 0
+    """Cells of the terminal from which the details are beside the list; on a narrower one, they replace the list."""
     UPDATES: ClassVar[frozenset[Topic] | None] = None
     """Topics of the workspace that `changed` handles; None for all."""
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
@@ -71,7 +73,14 @@ class ListScreen(Row, Generic[T]):
         detail.can_focus = True
         yield detail
 
+    def on_resize(self) -> None:
+        self._place_detail()
+
+    def _place_detail(self) -> None:
+        self.set_class(self.app.size.width < self.BESIDE_WIDTH, "-single")
+
     def on_mount(self) -> None:
+        self._place_detail()
         self.restore_sort(self.workspace.state.sort.get(self.NAME, []))
         self.show()
         self.select_first()
@@ -284,7 +293,7 @@ class ListScreen(Row, Generic[T]):
         """Show the details of a record; without an id, of the record under the cursor."""
         if record_id:
             self.select(record_id)
-        detail, beside = self.query_one(Detail), self.screen.has_class("-wide")
+        detail, beside = self.query_one(Detail), self.screen.has_class("-wide") and not self.has_class("-single")
         if not record_id and (detail.has_focus if beside else self.has_class("-detail")):
             self.focus_list()
             return

@@ -59,6 +59,9 @@ class MainScreen(Navigator):
         &.-wide ListScreen > Detail { display: block; width: 38%; min-width: 40; border-left: solid $border; }
         &.-wide ListScreen > Detail:focus { border-left: thick $accent; }
         &.-wide ListScreen > .screen--list { display: block; }
+        &.-wide ListScreen.-single > Detail { display: none; }
+        &.-wide ListScreen.-single.-detail > Detail { display: block; width: 1fr; border-left: none; }
+        &.-wide ListScreen.-single.-detail > .screen--list { display: none; }
         &.-wide ListScreen.-zoom-list > Detail { display: none; }
         &.-wide ListScreen.-zoom-detail > .screen--list { display: none; }
         &.-wide ListScreen.-zoom-detail > Detail { width: 1fr; border-left: none; }
