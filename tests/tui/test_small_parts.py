@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual.message import Message
+from textual.theme import Theme
 
 from client.config import file as config_file
 from client.connection import resolve
@@ -389,3 +390,24 @@ def test_the_screens_log_their_requests_and_name_the_file_at_the_end(demo: Home)
     lines = Path(path).read_text().splitlines()
     assert any(" GET /api/v1/me 200 " in line for line in lines)
     assert not any("Bearer" in line or "authorization" in line.lower() for line in lines)
+
+
+def _contrast(one: str, other: str) -> float:
+    """The ratio of WCAG 2.2, 1.4.3."""
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", [themes.DARK, themes.LIGHT], ids=lambda theme: theme.name)
+def test_texts_stand_out_also_on_the_selected_row(theme: Theme) -> None:
+    assert _contrast("#000000", "#ffffff") == 21
+    grounds = (theme.background, theme.panel, theme.variables["block-cursor-background"])
+    texts = {name: colour for name, colour in theme.variables.items() if name.startswith("text-")}
+    least = {name: min(_contrast(colour, str(ground)) for ground in grounds) for name, colour in texts.items()}
+    assert [name for name, ratio in least.items() if ratio < (3 if name == "text-disabled" else 4.5)] == []

@@ -8,6 +8,19 @@ from collections.abc import Mapping
 
 from textual.theme import Theme
 
+
+def _scrollbars(bar: str, track: str) -> dict[str, str]:
+    """Return the colours of scroll bars, whose track is as the panel."""
+    bars = dict.fromkeys(("scrollbar", "scrollbar-hover", "scrollbar-active"), bar)
+    tracks = (
+        "scrollbar-background",
+        "scrollbar-background-hover",
+        "scrollbar-background-active",
+        "scrollbar-corner-color",
+    )
+    return bars | dict.fromkeys(tracks, track)
+
+
 DARK = Theme(
     name="frost-dark",
     dark=True,
@@ -23,13 +36,14 @@ DARK = Theme(
     error="#e0777d",
     # Textual's `auto` colours need a background to blend with, which a span of text does not have.
     variables={
+        **_scrollbars("#3a4552", "#1a2028"),
         "border": "#2a323d",
         "block-cursor-background": "#27404d",
         "block-cursor-foreground": "#d8dee6",
         "block-cursor-blurred-background": "#27404d",
         "block-cursor-blurred-foreground": "#d8dee6",
-        "text-muted": "#8792a0",
-        "text-disabled": "#56606c",
+        "text-muted": "#9ea9b6",
+        "text-disabled": "#7d8894",
         "text-accent": "#7cc4e2",
         "text-success": "#8fcb99",
         "text-warning": "#e0bb78",
@@ -51,14 +65,15 @@ LIGHT = Theme(
     warning="#8a5a00",
     error="#b3262e",
     variables={
+        **_scrollbars("#c9d2da", "#edf1f4"),
         "border": "#c9d2da",
         "block-cursor-background": "#cfe2ea",
         "block-cursor-foreground": "#232a31",
         "block-cursor-blurred-background": "#cfe2ea",
         "block-cursor-blurred-foreground": "#232a31",
-        "text-muted": "#5d6873",
-        "text-disabled": "#9aa4ad",
-        "text-accent": "#0f6e93",
+        "text-muted": "#566069",
+        "text-disabled": "#76808a",
+        "text-accent": "#0d6284",
         "text-success": "#23692f",
         "text-warning": "#7d5200",
         "text-error": "#a3222a",

@@ -56,8 +56,6 @@ class LineList(ScrollView, can_focus=True):
         background: $background;
         color: $foreground;
         scrollbar-size: 0 1;
-        scrollbar-color: $border;
-        scrollbar-background: $background;
         & .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
         & .lines--blurred { background: $panel; }
     }

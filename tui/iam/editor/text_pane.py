@@ -49,8 +49,6 @@ class PolicyText(TextArea):
         background: $background;
         color: $foreground;
         scrollbar-size: 0 1;
-        scrollbar-color: $border;
-        scrollbar-background: $background;
         & .text-area--cursor-line { background: $panel; }
         & .text-area--gutter { color: $text-disabled; background: $background; }
         & .text-area--cursor-gutter { color: $text-muted; background: $panel; }
