@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from client.commands.invocation import Invocation
 
 REQUIRES_PERSON = "Requires an interactive login (frost login); API keys and machine tokens are rejected."
-_HELP_WIDTH = 100
+HELP_WIDTH = 100
+_SHORT_NAMES = {"ls": ("list",), "rm": ("delete", "remove"), "show": ("get",)}
+"""Names that every group accepts for the commands of these names."""
 
 
 class Lazy(NamedTuple):
@@ -202,10 +204,18 @@ class Group(_Framed, click.Group):
         """Return the command's name for a name or an alias; None if it is unknown."""
         if word in self.commands or word in self.lazy:
             return word
-        return next((name for name, others in self.aliases.items() if word in others), None)
+        return next((name for name in self.list_names() if word in self.other_names(name)), None)
+
+    def other_names(self, name: str) -> tuple[str, ...]:
+        """Return the aliases of a command."""
+        short = (word for word, names in _SHORT_NAMES.items() if name in names and word not in self.list_names())
+        return (*self.aliases.get(name, ()), *short)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in listing order."""
+        return self.list_names()
+
+    def list_names(self) -> list[str]:
         return [*self.commands, *self.lazy]
 
     def every_name(self) -> list[str]:
@@ -274,7 +284,7 @@ def _other_paths(ctx: click.Context) -> list[str]:
     if parent is None or not isinstance(parent.command, Group) or ctx.info_name is None:
         return []
     main = parent.command.main_name(ctx.info_name) or ctx.info_name
-    names = (main, *parent.command.aliases.get(main, ()))
+    names = (main, *parent.command.other_names(main))
     return [f"{parent.command_path} {name}" for name in names if name != ctx.info_name]
 
 
@@ -306,7 +316,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        ctx.max_content_width = _HELP_WIDTH
+        ctx.max_content_width = HELP_WIDTH
         Output().text(ctx.get_help())
         ctx.exit()
 

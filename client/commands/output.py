@@ -40,6 +40,7 @@ class Output:
         format: `table`, `wide`, `json` or `yaml`.
         quiet: Omit hints, progress and success messages.
         no_color: Disable colours. Without it, only terminals get colours, unless NO_COLOR is set or TERM is `dumb`.
+            With FORCE_COLOR, files and pipes get them too.
     """
 
     def __init__(self, format: str = "table", *, quiet: bool = False, no_color: bool = False) -> None:
@@ -47,6 +48,7 @@ class Output:
         self.quiet = quiet
         self._progress_cells = 0
         self._no_color = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        self._force_color = os.environ.get("FORCE_COLOR", "") not in ("", "0")
 
     @property
     def structured(self) -> bool:
@@ -209,7 +211,7 @@ class Output:
         _write(sys.stderr, f"{name}: {safe(sentence)}")
 
     def _colored(self, stream: TextIO) -> bool:
-        return not self._no_color and stream.isatty()
+        return not self._no_color and (self._force_color or stream.isatty())
 
 
 def _columns(stream: TextIO) -> int | None:

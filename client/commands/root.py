@@ -50,6 +50,8 @@ root = Group(
             "client.commands.platform.process:platform", "Manage the local platform: its process and data."
         ),
         "completion": Lazy("client.commands.completion:completion", "Print the completion script for a shell."),
+        "help": Lazy("client.commands.about:help_of", "Show the help of frost or of a command."),
+        "version": Lazy("client.commands.about:version", "Show the version of frost."),
     },
     help="Manage identity, access and tenants. Run without a command to open the interactive screens.",
     params=[

@@ -1,14 +1,17 @@
 """The frame of the command line: flags anywhere, aliases, lazy groups, hints."""
 
+import json
 from pathlib import Path
 
 import click
 import pytest
 
+from client import __version__
 from client.commands import usage_errors
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import Output
+from client.commands.root import main
 from client.errors import FrostError
 from tests.client.scripted import Run
 from tests.homes import write_config
@@ -75,12 +78,49 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
         group.get_command(ctx, "far")
 
 
+def test_lists_deletions_and_single_records_have_short_names() -> None:
+    group = Group("frost")
+    for name in ("list", "get", "remove", "revoke"):
+        group.leaf(name)(lambda run: None)
+    assert [group.main_name(word) for word in ("ls", "show", "rm", "revoke", "rn")] == [
+        "list",
+        "get",
+        "remove",
+        "revoke",
+        None,
+    ]
+    taken = Group("frost")
+    for name in ("show", "get"):
+        taken.leaf(name)(lambda run: None)
+    assert taken.main_name("show") == "show"
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [("help", "--help"), ("help iam policy", "iam policy --help"), ("help tenants ls", "tenants ls --help")],
+)
+def test_help_shows_the_help_of_a_command(capsys: pytest.CaptureFixture[str], line: str, same: str) -> None:
+    assert main(same.split()) == 0
+    expected = capsys.readouterr().out
+    assert main(line.split()) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_version_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"version": __version__}
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out == f"frost {__version__}\n"
+
+
 # docs/commands.md has the required flags and the choices of every command.
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
         ("tennant list", ['unknown command "tennant"', "did you mean tenant?"]),
         ("tenant lst", ['unknown command "lst" (frost tenant)', "list"]),
+        ("help zzz", ['unknown command "zzz"', "frost --help"]),
+        ("help tenant list x", ['unknown command "x"']),
         ("zzz", ['unknown command "zzz"', "frost --help"]),
         ("platform start", ['unknown command "start" (frost platform)', "the next command starts the platform; see"]),
         ("tenant list --al", ["unknown flag --al (frost tenant list)", "--all"]),

@@ -124,6 +124,19 @@ def test_only_a_terminal_is_coloured_and_only_when_wanted(
         assert ("\x1b" in stream.getvalue()) is coloured
 
 
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "0"}, False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_force_color_colours_a_pipe_unless_colours_are_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], coloured: bool
+) -> None:
+    for name, value in {"NO_COLOR": "", "TERM": "xterm", **environment}.items():
+        monkeypatch.setenv(name, value)
+    Output().records(TENANT, [{"id": "1"}])
+    assert ("\x1b" in capsys.readouterr().out) is coloured
+
+
 def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     Output().records(TENANT, [{"id": "1"}])
