@@ -16,7 +16,7 @@ from service.account import api_key_validation, queries
 from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import ContextDep, IdempotencyKey, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
-from service.api.responses import CHANGED, audit_in_tenant, no_content
+from service.api.responses import CHANGED, audit_in_tenant, created, no_content
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot, holding, verbs
@@ -139,7 +139,7 @@ def create_key(
         details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
         audit_in_tenant(connection, context, AuditEvent.API_KEY_CREATE, f"api_key:{key_id}", now, details)
         document = queries.key_wire(get_key_or_404(connection, context, key_id), now)
-    return JSONResponse({"apiKey": document, "key": secret}, 201)
+    return created({"apiKey": document, "key": secret}, API_KEY, tenant_id=context.tenant_id, key_id=key_id)
 
 
 @router.get(API_KEY, operation_id="getKey")
@@ -221,7 +221,8 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
         audit_in_tenant(connection, context, AuditEvent.API_KEY_ROTATE, f"api_key:{new_id}", now, details)
         document = queries.key_wire(get_key_or_404(connection, context, new_id), now)
         replaced = queries.key_wire(get_key_or_404(connection, context, key_id), now)
-    return JSONResponse({"apiKey": document, "key": secret, "replaced": replaced, "grants": grants}, 201)
+    rotated = {"apiKey": document, "key": secret, "replaced": replaced, "grants": grants}
+    return created(rotated, API_KEY, tenant_id=context.tenant_id, key_id=new_id)
 
 
 @router.delete(API_KEY, operation_id="deleteKey", status_code=204)

@@ -94,6 +94,9 @@ SPECIAL_REFUSALS = {
     "applyDefaultTags": ("422",),
     "exchangeToken": ("400", "401", "403", "413", "415", "429"),
 }
+LOCATION = {"Location": {"description": "The path of the new object.", "schema": {"type": "string"}}}
+WITHOUT_LOCATION = ("requestTenantQuota", "requestOrganizationQuota")
+"""Operations that create objects without a path."""
 SECURITY = {
     "session": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
     "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -152,6 +155,8 @@ def _add_responses(operation: dict[str, Any]) -> None:
     success = next(status for status in responses if status.startswith("2"))
     if schema := response_schemas.response_schema(operation_id):
         responses[success]["content"] = {"application/json": {"schema": schema}}
+    if success == "201" and operation_id not in WITHOUT_LOCATION:
+        responses[success]["headers"] = LOCATION
     for status, description, schema in response_schemas.further_responses(operation_id):
         responses[status] = {"description": description, "content": {"application/json": {"schema": schema}}}
     if media_type := response_schemas.MEDIA_TYPES.get(operation_id):

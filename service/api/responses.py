@@ -23,10 +23,20 @@ T = TypeVar("T")
 CHANGED = "X-Frost-Changed"
 
 
-def with_etag(document: dict[str, Any], status: int = 200, *, changed: bool | None = None) -> JSONResponse:
+def with_etag(document: dict[str, Any], *, changed: bool | None = None) -> JSONResponse:
     """Return a document with its version as `ETag`; `changed` is the result of a write."""
-    headers = {"ETag": f'"{document["version"]}"'}
-    return JSONResponse(document, status, headers | ({} if changed is None else _change_headers(changed)))
+    return JSONResponse(document, 200, etag(document) | ({} if changed is None else _change_headers(changed)))
+
+
+def etag(document: Mapping[str, Any]) -> dict[str, str]:
+    return {"ETag": f'"{document["version"]}"'}
+
+
+def created(
+    document: Mapping[str, Any], endpoint: str, *, headers: Mapping[str, str] | None = None, **ids: str | None
+) -> JSONResponse:
+    """Return a new object with its path as `Location`: the endpoint (see service/authz/endpoints.py) with the ids."""
+    return JSONResponse(document, 201, {**(headers or {}), "Location": endpoint.format(**ids)})
 
 
 def no_content(*, changed: bool = True) -> Response:

@@ -12,7 +12,7 @@ from service import errors, validation
 from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
-from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.api.responses import audit_in_tenant, created, etag, no_content, or_404, with_etag
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.endpoints import GROUP, GROUPS
@@ -74,7 +74,8 @@ def create_group(
                 },
             )
             audit_in_tenant(connection, context, AuditEvent.GROUP_CREATE, f"group:{group_id}", now, {"name": name})
-        return with_etag(_whole(connection, or_404(group_queries.get(connection, tenant_id, group_id))), 201)
+        group = _whole(connection, or_404(group_queries.get(connection, tenant_id, group_id)))
+        return created(group, GROUP, headers=etag(group), tenant_id=tenant_id, group_id=group_id)
 
 
 @router.get(GROUPS, operation_id="listGroups")

@@ -13,7 +13,7 @@ from service import errors, validation
 from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
-from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.api.responses import audit_in_tenant, created, etag, no_content, or_404, with_etag
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.endpoints import POLICIES, POLICY
@@ -79,7 +79,8 @@ def create_policy(
                 content | _entry(context, now, "create", changed),
             )
             audit_in_tenant(connection, context, AuditEvent.POLICY_CREATE, f"policy:{policy_id}", now, {"name": name})
-        return with_etag(representations.policy(get_policy_or_404(connection, context, policy_id)), 201)
+        document = representations.policy(get_policy_or_404(connection, context, policy_id))
+        return created(document, POLICY, headers=etag(document), tenant_id=context.tenant_id, policy_id=policy_id)
 
 
 @router.get(POLICIES, operation_id="listPolicies")

@@ -22,7 +22,7 @@ from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDe
 from service.api.direct_call import immediate
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.protected_route import protected_router
-from service.api.responses import audit_in_tenant, no_content, or_404
+from service.api.responses import audit_in_tenant, created, no_content, or_404
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.endpoints import RESOURCE, RESOURCES
@@ -175,7 +175,8 @@ def create_resource(
         row = queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
         audit_in_tenant(connection, context, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
-        return JSONResponse(resources_validation.wire(row, kind), 201)
+        document = resources_validation.wire(row, kind)
+        return created(document, RESOURCE, tenant_id=tenant_id, kind=kind.name, resource_id=resource_id)
 
 
 @router.get(RESOURCE, operation_id="readResource")

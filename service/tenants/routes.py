@@ -11,6 +11,7 @@ from service import validation as service_validation
 from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
+from service.api.responses import created
 from service.audit import entries
 from service.audit.entries import AuditEvent
 from service.authz.endpoints import ORGANIZATION_TENANTS, TENANT, TENANTS
@@ -220,7 +221,7 @@ def create_tenant(
         document = tenant(load_created_tenant(connection, principal, tenant_id))
     if run_id:
         worker.submit(run_id)
-    return JSONResponse(document, 201)
+    return created(document, TENANT, tenant_id=tenant_id)
 
 
 @router.get(TENANT, operation_id="getTenant")

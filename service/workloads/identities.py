@@ -10,7 +10,7 @@ from service import errors, validation
 from service.api.changes import change
 from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
-from service.api.responses import audit_in_tenant, no_content, or_404
+from service.api.responses import audit_in_tenant, created, no_content, or_404
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.endpoints import BINDING, BINDINGS
@@ -75,7 +75,8 @@ def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBi
         audit_in_tenant(
             connection, context, AuditEvent.WORKLOAD_IDENTITY_CREATE, f"workload_identity:{binding_id}", now, details
         )
-        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, context, binding_id)), 201)
+        document = binding_wire(connection, get_binding_or_404(connection, context, binding_id))
+        return created(document, BINDING, tenant_id=tenant_id, binding_id=binding_id)
 
 
 @router.get(BINDINGS, operation_id="listBindings")
