@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
-from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 from sqlalchemy import Connection
@@ -33,6 +32,8 @@ MAX_VERIFIED_TOKENS = 2048
 # For `nbf` and `iat`, if the issuer's clock is ahead; `exp` has no leeway.
 LEEWAY_SECONDS = 30
 SKEW_PERIOD_SECONDS = 3_600
+MAX_TIME = 253_402_300_799
+"""The end of the year 9999. RFC 7519 sets no limit, but a later time, such as 1e308, is an error of the issuer."""
 ACCESS_TOKEN_TYPE = "at+jwt"  # noqa: S105 - RFC 9068
 ID_TOKEN_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
 
@@ -192,7 +193,7 @@ class BearerTokens:
         The skew is subtracted from `auth_time`: a clock that is ahead must not move a sign-in past a `revoke-all`.
         """
         issued_at = claims.get("iat", 0)
-        if not _is_number(issued_at) or issued_at > now.timestamp() + LEEWAY_SECONDS:
+        if not _is_time(issued_at) or issued_at > now.timestamp() + LEEWAY_SECONDS:
             logger.warning("a token is refused: it was issued in the future; compare the issuer's clock with this one")
             return False
         self._skew.record(issued_at - now.timestamp(), now)
@@ -310,11 +311,11 @@ def is_within_lifetime(claims: Mapping[str, Any], now: datetime) -> bool:
     """Check `nbf` and `exp`; `exp` is required."""
     instant = now.timestamp()
     expiry, start = claims.get("exp"), claims.get("nbf", 0)
-    if not _is_number(expiry) or not _is_number(start):
+    if not _is_time(expiry) or not _is_time(start):
         return False
     return instant < expiry and start <= instant + LEEWAY_SECONDS
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    # `isfinite` raises for huge integers.
-    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and isfinite(value))
+def _is_time(value: object) -> TypeGuard[float]:
+    """Return whether a claim is a time (NumericDate of RFC 7519) up to `MAX_TIME`."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_TIME

@@ -189,7 +189,7 @@ def verify_cluster_token(connection: Connection, token: str, now: datetime) -> t
     if claims.get("iss") != issuer.issuer or not is_within_lifetime(claims, now) or subject is None:
         return None
     identity = find_identity(connection, issuer.tenant_id, issuer.cluster_id, subject[1], subject[2])
-    return None if identity is None else (identity, _expiry_time(claims["exp"]))
+    return None if identity is None else (identity, datetime.fromtimestamp(claims["exp"], UTC))
 
 
 def _cluster_id(claims: Any) -> str | None:
@@ -203,14 +203,6 @@ def _cluster_id(claims: Any) -> str | None:
     ]
     # The database rejects some texts.
     return cluster_ids[0] if len(cluster_ids) == 1 and validation.is_id(cluster_ids[0]) else None
-
-
-def _expiry_time(expiry: float) -> datetime:
-    """Return the time of an `exp` claim, at most `datetime.max`."""
-    try:
-        return datetime.fromtimestamp(expiry, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime.max.replace(tzinfo=UTC)
 
 
 class ClusterIssuer(BaseModel):

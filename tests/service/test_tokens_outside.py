@@ -116,6 +116,11 @@ def test_unverified_addresses_and_wrong_claims_start_no_session(
         {"nbf": AT + 60},
         {"iat": AT + 60},
         {"iat": "now"},
+        {"exp": 1e308},
+        {"exp": 10**400},
+        {"iat": -1e308},
+        {"iat": -(10**400)},
+        {"nbf": -(10**400)},
         {"sub": ""},
         # Such a token may be a refreshed one of a sign-in before `revoke-all`.
         {"auth_time": None},
