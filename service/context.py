@@ -7,7 +7,7 @@ and to differ between processes:
 | --- | --- |
 | `AuthorityCache` | each request compares the revision of an entry with that of the database |
 | `SubjectCache` | each decision compares the revisions of its entries with those of the database |
-| `PolicyEngineCache`, author checks | keys contain all inputs, which each request reads |
+| `PolicyEngineCache`, author checks | keys contain the digests of all texts, which each request reads |
 | `BearerTokens`: verified tokens | each request reads the session and checks the times |
 | `ExternalIssuer`: provider keys | refetched after ten minutes; valid for an hour if the provider is unavailable |
 | `RequestLimits` | on PostgreSQL, leases that the database has counted |

@@ -47,5 +47,10 @@ class LruCache(Generic[K, V]):
                 _, evicted = self._entries.popitem(last=False)
                 self.weight -= self._weigh(evicted)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self.weight = 0
+
     def __len__(self) -> int:
         return len(self._entries)

@@ -9,14 +9,12 @@ current role again.
 """
 
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal_column, select
 
 from client.policy.coverage import Catalogue, operation_bounds
 from client.policy.document import InvalidDocument, parse_document
@@ -24,8 +22,10 @@ from client.policy.engine import Engine, GrantedRule, Source, granted_rules
 from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
 from service.catalogue.operations import covers, roles, scope_of, scopes
+from service.db.digests import DigestOf, digest
 from service.db.prepared import prepared
 from service.db.tables import catalogue_operations
+from service.lru_cache import LruCache
 from service.principals import grants as stored
 from service.principals.grants import AppliedPolicy, PrincipalGrants
 
@@ -34,7 +34,12 @@ MAX_ENGINES = 1_000
 MAX_RULES = 50_000
 Part = Literal["scopes", "role", "policies"]
 
-_LAST = prepared(select(func.max(catalogue_operations.c.position)))
+_OPERATIONS = (
+    select((catalogue_operations.c.name + " " + catalogue_operations.c.access_level).label("operation"))
+    .order_by(catalogue_operations.c.position)
+    .subquery()
+)
+_CATALOGUE_DIGEST = prepared(select(DigestOf(func.aggregate_strings(_OPERATIONS.c.operation, literal_column("'\n'")))))
 DENY_ALL = Engine(())
 CACHE_SIZE = 2_048
 MAX_OPERATIONS = 5
@@ -120,30 +125,33 @@ class Policies:
 class PolicyEngineCache:
     """The compiled policies of this process.
 
-    The cache key has the policies by version and the authors by current role, so an entry is never outdated. Principals
-    with the same policies share an engine.
+    The cache key has the policies by name and digest of the text, the authors by current role, and the catalogue, so an
+    entry is never outdated. Principals with the same policies share an engine.
 
     Args:
         max_rules: how many rules the engines may have together.
     """
 
     def __init__(self, max_rules: int = MAX_RULES) -> None:
-        self._max_rules = max_rules
-        self._lock = threading.Lock()
-        self._catalogue: tuple[int, CatalogueSnapshot] | None = None
-        self._engines: OrderedDict[tuple[str, tuple[AppliedPolicy, ...], CatalogueSnapshot], Policies] = OrderedDict()
-        self._rules = 0
+        self._catalogue: tuple[str, CatalogueSnapshot] | None = None
+        self._engines: LruCache[tuple[str, tuple[AppliedPolicy, ...], CatalogueSnapshot], Policies] = LruCache(
+            MAX_ENGINES, max_rules, lambda policies: len(policies.engine.rules)
+        )
 
     def catalogue(self, connection: Connection) -> CatalogueSnapshot:
-        """Return the catalogue. It only grows, so its last position identifies its state."""
-        last = connection.scalar(_LAST) or 0
+        """Return the catalogue; the cached one if the operations have the same digest."""
+        current = connection.scalar(_CATALOGUE_DIGEST) or ""
         cached = self._catalogue
-        if cached is not None and cached[0] == last:
+        if cached is not None and cached[0] == current:
             return cached[1]
         rows = connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
         catalogue = CatalogueSnapshot(Catalogue(row.name for row in rows), {row.name: row.access_level for row in rows})
-        self._catalogue = (last, catalogue)
+        self._catalogue = (current, catalogue)
         return catalogue
+
+    def clear(self) -> None:
+        self._catalogue = None
+        self._engines.clear()
 
     def compiled(
         self, connection: Connection, grants: PrincipalGrants, catalogue: CatalogueSnapshot | None = None
@@ -161,27 +169,30 @@ class PolicyEngineCache:
         self, connection: Connection, tenant_id: str, policies: tuple[AppliedPolicy, ...], catalogue: CatalogueSnapshot
     ) -> Policies:
         key = (tenant_id, policies, catalogue)
-        with self._lock:
-            cached = self._engines.get(key)
-            if cached is not None:
-                self._engines.move_to_end(key)
-                return cached
-        compiled = compile_policies(connection, tenant_id, policies, catalogue)
-        with self._lock:
-            if key not in self._engines:
-                self._engines[key] = compiled
-                self._rules += len(compiled.engine.rules)
-            while len(self._engines) > MAX_ENGINES or (self._rules > self._max_rules and len(self._engines) > 1):
-                _, evicted = self._engines.popitem(last=False)
-                self._rules -= len(evicted.engine.rules)
+        cached = self._engines.get(key)
+        if cached is not None:
+            return cached
+        texts = stored.policy_documents(connection, tenant_id, [policy.policy_id for policy in policies])
+        compiled = compile_policies(texts, policies, catalogue)
+        # The policies may have changed since the grants were read.
+        if _are_of(policies, texts):
+            self._engines[key] = compiled
         return compiled
 
 
+def _are_of(policies: Sequence[AppliedPolicy], texts: Mapping[str, tuple[str, str]]) -> bool:
+    """Return whether texts, by id, with their names, are those of the policies."""
+    return all(
+        (named := texts.get(policy.policy_id)) is not None
+        and (policy.name, policy.digest) == (named[0], digest(named[1]))
+        for policy in policies
+    )
+
+
 def compile_policies(
-    connection: Connection, tenant_id: str, policies: Sequence[AppliedPolicy], catalogue: CatalogueSnapshot
+    texts: Mapping[str, tuple[str, str]], policies: Sequence[AppliedPolicy], catalogue: CatalogueSnapshot
 ) -> Policies:
-    """Compile policies; the current role of its author limits each rule."""
-    texts = stored.policy_documents(connection, tenant_id, [policy.policy_id for policy in policies])
+    """Compile policies from their names and texts; the current role of its author limits each rule."""
     rules: list[GrantedRule] = []
     unreadable = []
     for policy in policies:

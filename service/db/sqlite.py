@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import PoolProxiedConnection
 
 from service.db.change_thread import Signal, current_call
+from service.db.digests import SQLITE_FUNCTION, digest_or_none
 from service.db.tables import read_json
 
 BUSY_SECONDS = 10
@@ -75,6 +76,7 @@ def _prepare_connection(driver_connection: Any, record: object) -> None:
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+    driver_connection.create_function(SQLITE_FUNCTION, 1, digest_or_none, deterministic=True)
 
 
 def _enable_wal(cursor: sqlite3.Cursor) -> None:

@@ -1,7 +1,7 @@
 """The grants of principals: the tenants that they may enter, role, scopes and policies.
 
-Grants identify policies by version and authors by current role, so the cache of compiled policies needs no
-invalidation.
+Grants identify policies by the digest of their text and authors by current role, so the cache of compiled policies
+needs no invalidation.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, String, and_, bindparam, or_, select
 
+from service.db.digests import DigestOf
 from service.db.prepared import prepared
 from service.db.statements import chunks
 from service.db.tables import (
@@ -79,10 +80,11 @@ def enterable_tenant_ids(principal: Principal) -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class AppliedPolicy:
-    """The current version of a principal's policy, with its author's current role in the tenant."""
+    """The current text of a principal's policy, by its digest, with its author's current role in the tenant."""
 
     policy_id: str
-    version: int
+    name: str
+    digest: str
     author_role: str | None
 
 
@@ -192,13 +194,13 @@ def policies_for_principal(
 ) -> tuple[AppliedPolicy, ...]:
     """Return the distinct policies attached directly or through a group."""
     rows = connection.execute(_POLICIES_OF_PRINCIPAL, {"tenant": tenant_id, "kind": kind, "principal": principal_id})
-    return tuple(AppliedPolicy(row.id, row.version, row.role) for row in rows)
+    return tuple(AppliedPolicy(row.id, row.name, row.digest, row.role) for row in rows)
 
 
 def policies_for_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, str], tuple[AppliedPolicy, ...]]:
     """Return the policies of all keys and identities of a tenant, in three statements."""
     applied = {
-        row.id: AppliedPolicy(row.id, row.version, row.role)
+        row.id: AppliedPolicy(row.id, row.name, row.digest, row.role)
         for row in connection.execute(_APPLIED.where(policies.c.tenant_id == tenant_id))
     }
     policy_ids: dict[tuple[str, str], set[str]] = {}
@@ -228,7 +230,7 @@ def policies_for(
             for row in connection.execute(query, {"tenant": tenant_id}):
                 policy_ids.setdefault(row.principal_id, set()).add(row.policy_id)
     applied = {
-        row.id: AppliedPolicy(row.id, row.version, row.role)
+        row.id: AppliedPolicy(row.id, row.name, row.digest, row.role)
         for batch in chunks(sorted(set().union(*policy_ids.values())))
         for row in connection.execute(_APPLIED.where(policies.c.tenant_id == tenant_id, policies.c.id.in_(batch)))
     }
@@ -258,7 +260,7 @@ _ROLES = (
 
 # The author's role is NULL without entitlement to the tenant.
 _APPLIED = (
-    select(policies.c.id, policies.c.version, memberships.c.role)
+    select(policies.c.id, policies.c.name, DigestOf(policies.c.document).label("digest"), memberships.c.role)
     .select_from(policies)
     .join(tenants, tenants.c.id == policies.c.tenant_id)
     .join(users, users.c.id == policies.c.authored_by)

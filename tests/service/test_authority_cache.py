@@ -22,7 +22,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.iam.policy_documents import Draft
 from tests.people import WEB_SHOP
-from tests.service.access import allow, document
+from tests.service.access import allow, deny, document
 from tests.service.counted import KEY, TENANT, Counted
 from tests.service.queries import execute, fetch_scalars
 
@@ -137,6 +137,57 @@ def test_a_credential_over_its_limit_writes_no_audit_entry(platform: Counted) ->
     assert set(statuses) == {404, 429}
     refused = select(tables.audit_log.c.id).where(tables.audit_log.c.operation == "resource.start")
     assert len(fetch_scalars(database, refused)) == statuses.count(404)
+
+
+ALLOW_ALL = DENY_ALL.replace("deny", "allow")
+POLICIES, OPERATIONS = tables.policies, tables.catalogue_operations
+ATTACH_ALLOW = [ATTACH_DENY[0].values(document=ALLOW_ALL), ATTACH_DENY[1]]
+SET_POLICY = update(POLICIES).where(POLICIES.c.id == "p")
+LISTING = update(OPERATIONS).where(OPERATIONS.c.name == "compute:instances:list")
+# Each leaves the number that was the key of the cache: the version of the policy, the last position of the catalogue.
+TEXT_CHANGES: dict[str, tuple[list[Executable], Executable, int]] = {
+    "policy": ([*ATTACH_ALLOW], SET_POLICY.values(document=DENY_ALL), 403),
+    "policy, allowed again": ([*ATTACH_DENY], SET_POLICY.values(document=ALLOW_ALL), 200),
+    "access level": ([], LISTING.values(access_level="write"), 403),
+}
+
+
+@pytest.mark.parametrize("name", TEXT_CHANGES)
+def test_a_text_that_changes_under_its_number_is_read_again(platform: Counted, other: Database, name: str) -> None:
+    before, change, expected = TEXT_CHANGES[name]
+    execute(other, *before)
+    assert {status(platform, platform.key) for _ in range(2)} == {200 if expected == 403 else 403}
+    execute(other, change)
+    assert {status(platform, platform.key) for _ in range(2)} == {expected}
+
+
+def test_a_version_that_is_written_again_after_a_set_back_is_read_again(platform: Counted, other: Database) -> None:
+    allowed, denied = document(allow("compute:*")), document(deny("compute:*"))
+    body = {"name": "p of test", "document": allowed}
+    policy_id = platform.ask("POST", f"{TENANT}/iam/policies", platform.session, body).json()["id"]
+    [stored] = fetch_scalars(other, select(POLICIES.c.document).where(POLICIES.c.id == policy_id))
+    execute(other, ATTACH_DENY[1].values(policy_id=policy_id))
+    versions, more = tables.policy_versions, document(allow("storage:*"), *allowed["rules"])
+    for new, expected in ((more, 200), (denied, 403)):
+        answer = platform.ask("PATCH", f"{TENANT}/iam/policies/{policy_id}", platform.session, {"document": new})
+        assert (answer.status_code, answer.json().get("version")) == (200, 2), answer.text
+        assert {status(platform, platform.key) for _ in range(2)} == {expected}
+        execute(other, delete(versions).where(versions.c.policy_id == policy_id, versions.c.version == 2))
+        execute(other, update(POLICIES).where(POLICIES.c.id == policy_id).values(version=1, document=stored))
+        assert status(platform, platform.key) == 200
+
+
+def test_a_changed_name_of_a_policy_is_the_name_of_its_rules(platform: Counted, other: Database) -> None:
+    def names() -> set[str]:
+        [key_id] = fetch_scalars(other, select(KEYS.c.id).where(KEYS.c.name == KEY))
+        path = f"{TENANT}/iam/access?principalType=api_key&principalId={key_id}"
+        operations = platform.get(path, platform.session).json()["operations"]
+        return {grant["policyName"] for one in operations for grant in one["by"] if "policyName" in grant}
+
+    execute(other, *ATTACH_ALLOW)
+    assert names() == {"deny"}
+    execute(other, SET_POLICY.values(name="renamed"))
+    assert names() == {"renamed"}
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from service.authz.grant_caches import SubjectCache
 from service.authzen.evaluation import EvaluationContext
 from service.context import SearchLimits
 from service.db import tables
+from service.db.digests import digest
 from service.principals.grants import AppliedPolicy, PrincipalGrants
 from tests.people import VIEWER, WEB_SHOP
 from tests.service.conftest import KINDS, DemoUrl
@@ -141,7 +142,7 @@ def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo) ->
 
         def compiled(policy: Any) -> int:
             """Return 1 if its document is read from the database, 0 if its engine is cached."""
-            held = (AppliedPolicy(policy.id, policy.version, "owner"),)
+            held = (AppliedPolicy(policy.id, policy.name, digest(policy.document), "owner"),)
             demo.forget()
             decisions.compiled(connection, PrincipalGrants("workload_identity", "w", WEB_SHOP, "o", None, None, held))
             return sum("document" in one for one in demo.statements)
