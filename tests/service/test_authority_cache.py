@@ -21,10 +21,10 @@ from service.catalogue.operations import operations
 from service.db import tables
 from service.db.engine import Database
 from service.iam.policy_documents import Draft
-from tests.people import WEB_SHOP
+from tests.people import AURORA, BOREALIS, DATA_LAKE, OWNER, WEB_SHOP
 from tests.service.access import allow, deny, document
 from tests.service.counted import KEY, TENANT, Counted
-from tests.service.queries import execute, fetch_scalars
+from tests.service.queries import execute, fetch_scalars, user_id
 
 LIST = f"{TENANT}/resources/instance"
 
@@ -92,6 +92,26 @@ def test_a_session_is_refused_after_a_demotion_and_its_end(platform: Counted, ot
     assert [status(platform, platform.session) for _ in range(2)] == [200, 200]
     execute(other, update(tables.sessions).values(ended_at=tables.sessions.c.started_at))
     assert status(platform, platform.session) == 401
+
+
+def test_a_session_loses_what_it_may_in_a_tenant_that_moves(platform: Counted, other: Database) -> None:
+    """Neither the revision of the person nor another part of the credential changes."""
+    elsewhere = delete(MEMBERSHIPS).where(MEMBERSHIPS.c.organization_id == BOREALIS)
+    execute(other, elsewhere.where(MEMBERSHIPS.c.user_id == user_id(OWNER)))
+    assert [status(platform, platform.session) for _ in range(2)] == [200, 200]
+    execute(other, update(tables.tenants).where(tables.tenants.c.id == WEB_SHOP).values(organization_id=BOREALIS))
+    assert status(platform, platform.session) == 403
+    assert platform.get(f"/api/v1/tenants/{DATA_LAKE}/resources/instance", platform.session).status_code == 200
+    execute(other, update(tables.tenants).where(tables.tenants.c.id == WEB_SHOP).values(organization_id=AURORA))
+    assert [status(platform, platform.session) for _ in range(2)] == [200, 200]
+
+
+def test_a_new_catalogue_is_used_by_the_next_request(platform: Counted, other: Database) -> None:
+    """A key may list instances while its scope has the access level that the catalogue names."""
+    listing = update(tables.catalogue_operations).where(tables.catalogue_operations.c.name == "compute:instances:list")
+    for level, expected in (("write", 403), ("read", 200), ("write", 403)):
+        execute(other, listing.values(access_level=level))
+        assert [status(platform, platform.key) for _ in range(2)] == [expected] * 2
 
 
 def test_a_key_is_refused_at_its_expiry(platform: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
