@@ -9,6 +9,8 @@ from sqlalchemy import Connection, inspect
 from service.db import dialect, migrate
 from service.db.tables import metadata
 
+# Since migration 0019. `ENABLE TRIGGER USER` would enable them as other triggers.
+_ALWAYS = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s::text::regclass AND NOT tgisinternal AND tgenabled = 'A'"
 CHUNK_BYTES = 1024 * 1024
 
 
@@ -56,12 +58,15 @@ def import_tables(connection: Connection, folder: Path, columns: Mapping[str, Se
         if table.name not in existing:
             raise ValueError(f"revision {revision} has no table {table.name}")
         # The revisions are restored like the other tables.
+        always = [row[0] for row in connection.exec_driver_sql(_ALWAYS, (table.name,))]
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" DISABLE TRIGGER USER')
         statement = f"COPY {_quote(table.name, columns[table.name])} FROM STDIN"
         with (folder / table.name).open("rb") as file, _cursor(connection) as cursor, cursor.copy(statement) as copy:
             while chunk := file.read(CHUNK_BYTES):
                 copy.write(chunk)
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ENABLE TRIGGER USER')
+        for trigger in always:
+            connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ENABLE ALWAYS TRIGGER "{trigger}"')
     connection.exec_driver_sql(
         "SELECT setval(pg_get_serial_sequence('audit_log', 'id'), coalesce(max(id), 0) + 1, false) FROM audit_log"
     )

@@ -13,8 +13,9 @@ start. Rules for a revision:
   back and retries. It changes tables in the lock order of requests (referenced tables first, the audit log last), or it
   would deadlock repeatedly. Index builds and updates of all rows block writers: for a large table, do them in batches
   at the start of the next release, or beforehand by hand with CONCURRENTLY.
-- It drops the triggers of 0013 and 0015 before it copies a table (a batch operation on SQLite), drops one of their
-  columns or changes its type, and creates them again. Triggers of one table refer to others, so it drops all of them.
+- It drops the triggers of 0013, 0015 and 0019 before it copies a table (a batch operation on SQLite), drops one of
+  their columns or changes its type, and creates them again. Triggers of one table refer to others, so it drops all of
+  them. `service/db/triggers.py` lists them; the previous release caches no grants while one of its own is missing.
 - It is tested with data from every older revision (`tests/service/test_migrations.py`), and during requests.
 """
 
@@ -30,7 +31,7 @@ from service.db import dialect
 from service.db.dialect import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, sqlstate
 from service.db.engine import Database
 
-HEAD = "0018"
+HEAD = "0019"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Less than PostgreSQL's deadlock_timeout (1 s), after which it may abort the other transaction.
 LOCK_MILLISECONDS = 400

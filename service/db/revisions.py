@@ -1,8 +1,8 @@
 """Revisions of the data that authorization uses, and the locks that order changes after them (PostgreSQL).
 
-A domain is the id of an organization, person or tenant, or the catalogue. Triggers increase its revision (migration
-0013). A decision that was made under revisions is still valid if they are equal in the transaction of the change, and
-if they cannot change before its commit:
+A domain is the id of an organization, person or tenant, or the catalogue. Triggers increase its revision (migrations
+0013, 0015 and 0019; `service/db/triggers.py` checks that they exist). A decision that was made under revisions is still
+valid if they are equal in the transaction of the change, and if they cannot change before its commit:
 
 - A transaction that increases the revision of an organization, a person or the catalogue holds an exclusive advisory
   lock of the domain when it commits. The triggers take it (migration 0018), also for statements of an administrator.

@@ -71,6 +71,8 @@ def _prepare_connection(driver_connection: Any, record: object) -> None:
     for pragma in (
         "synchronous=FULL",
         "foreign_keys=ON",
+        # Otherwise REPLACE removes rows without their DELETE triggers.
+        "recursive_triggers=ON",
         f"busy_timeout={BUSY_SECONDS * 1000}",
         f"wal_autocheckpoint={WAL_AUTOCHECKPOINT_PAGES}",
     ):

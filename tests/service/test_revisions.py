@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Table, delete, event, insert, select, text, update
+from sqlalchemy import delete, event, insert, select, text, update
 
 from service.api import protected_route
 from service.authn import secret_format
@@ -17,11 +17,11 @@ from service.db import tables
 from service.db.engine import Database
 from service.db.tables import revisions
 from tests.people import WEB_SHOP
-from tests.service import factories
 from tests.service.access import IDENTITIES
 from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
 from tests.service.queries import execute, fetch
+from tests.service.revised import all_revisions, fill
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -52,35 +52,11 @@ def demo(tmp_path: Path, world_url: str | None) -> Iterator[Inside]:
     opened.close()
 
 
-def all_revisions(database: Database) -> dict[str, int]:
-    return {row.domain: row.revision for row in fetch(database, select(revisions))}
-
-
 def increased(database: Database, statement: Any) -> set[str]:
     """Return the domains whose revision a statement increases."""
     before = all_revisions(database)
     execute(database, statement)
     return {domain for domain, revision in all_revisions(database).items() if revision > before.get(domain, 0)}
-
-
-def fill(database: Database) -> None:
-    """Add rows to the tables that the demo world leaves empty."""
-    times = {"issued_at": factories.AT, "expires_at": factories.AT}
-    with database.write() as connection:
-        user = connection.scalar(select(tables.memberships.c.user_id).limit(1))
-        identity = connection.scalar(select(tables.workload_identities.c.id).limit(1))
-        tenant = connection.scalar(
-            select(tables.tenants.c.id)
-            .join(tables.memberships, tables.memberships.c.organization_id == tables.tenants.c.organization_id)
-            .where(tables.memberships.c.user_id == user)
-        )
-        rows: dict[Table, factories.Row | list[factories.Row]] = {
-            tables.sessions: factories.session(user_id=user),
-            tables.identities: {"issuer": "i", "subject": "s", "user_id": user, "linked_at": factories.AT},
-            tables.workload_tokens: {"token_hash": "h", "identity_id": identity} | times,
-            tables.membership_tenants: {"user_id": user, "tenant_id": tenant},
-        }
-        factories.add(connection, rows)
 
 
 def test_an_update_of_each_column_and_a_deletion_increase_a_revision(demo: Inside) -> None:
@@ -214,7 +190,11 @@ def test_each_column_that_authorization_reads_has_a_revision(read_columns: set[t
     assert ("api_keys", "revoked_at") in read_columns
     assert ("memberships", "role") in read_columns
     assert {("users", "email"), ("api_keys", "scopes"), ("policies", "document")} <= read_columns
-    assert {("policies", "version"), ("group_members", "member_id"), ("workload_tokens", "expires_at")} <= read_columns
+    assert {
+        ("policies", "authored_by"),
+        ("group_members", "member_id"),
+        ("workload_tokens", "expires_at"),
+    } <= read_columns
     assert {(name, column) for name, column in read_columns if name not in OTHERS} - covered == set()
 
 
