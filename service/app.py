@@ -25,9 +25,10 @@ from service.authn.credential_use import CredentialUse
 from service.authn.oidc_provider import ExternalIssuer
 from service.authn.rate_limit import LoginThrottle
 from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
+from service.authz.cache_guard import CHECK_SECONDS, CONFIRM_SECONDS, CacheGuard
 from service.authz.context import belongs_to
 from service.authz.decisions import PolicyEngineCache
-from service.authz.grant_caches import AuthorityCache
+from service.authz.grant_caches import AuthorityCache, SubjectCache
 from service.authz.route_policies import HOME_PATHS, READS, ROUTE_POLICIES
 from service.authzen import routes as authzen
 from service.clock import Clock, clock_from_environment
@@ -131,6 +132,9 @@ def open_platform(settings: Settings) -> Platform:
     )
     request_limits = LocalLimits(database) if database.kind == "sqlite" else LeasedLimits(leases_of(database))
     credential_use, refusals = CredentialUse(), RefusalLog(database, clock, belongs_to)
+    decisions, authorities, subjects = PolicyEngineCache(), AuthorityCache(), SubjectCache()
+    cache_guard = CacheGuard(database, authorities, subjects, decisions)
+    cache_guard.check()
     return Platform(
         settings=settings,
         clock=clock,
@@ -140,14 +144,24 @@ def open_platform(settings: Settings) -> Platform:
         bearer_tokens=BearerTokens(database, clock, issuer),
         request_limits=request_limits,
         credential_use=credential_use,
-        decisions=PolicyEngineCache(),
-        authorities=AuthorityCache(),
+        decisions=decisions,
+        authorities=authorities,
+        subjects=subjects,
+        cache_guard=cache_guard,
         login_throttle=LoginThrottle(shared=database),
         started_at=clock.now(),
         request_metrics=request_metrics,
         refusals=refusals,
         sealer=Sealer(database, secret),
-        writer=BatchWriter(database, (request_limits, credential_use), [(refusals.flush, FLUSH_SECONDS)]),
+        writer=BatchWriter(
+            database,
+            (request_limits, credential_use),
+            [
+                (refusals.flush, FLUSH_SECONDS),
+                (cache_guard.confirm, CONFIRM_SECONDS),
+                (cache_guard.check, CHECK_SECONDS),
+            ],
+        ),
         work=WorkQueues(settings.limits, request_metrics.rejections),
         large_bodies=LargeBodyLimiter(request_metrics.rejections),
     )

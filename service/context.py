@@ -8,6 +8,7 @@ and to differ between processes:
 | `AuthorityCache` | each request compares the revision of an entry with that of the database |
 | `SubjectCache` | each decision compares the revisions of its entries with those of the database |
 | `PolicyEngineCache`, author checks | keys contain the digests of all texts, which each request reads |
+| `CacheGuard` | empties these caches after a set-back, and turns them off without triggers |
 | `BearerTokens`: verified tokens | each request reads the session and checks the times |
 | `ExternalIssuer`: provider keys | refetched after ten minutes; valid for an hour if the provider is unavailable |
 | `RequestLimits` | on PostgreSQL, leases that the database has counted |
@@ -37,6 +38,7 @@ from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
 from service.authn.rate_limit import LoginThrottle
 from service.authn.request_limits import RequestLimits
+from service.authz.cache_guard import CacheGuard
 from service.authz.decisions import PolicyEngineCache
 from service.authz.grant_caches import AuthorityCache, SubjectCache
 from service.clock import Clock
@@ -77,7 +79,8 @@ class Platform:
     writer: BatchWriter
     work: WorkQueues
     large_bodies: LargeBodyLimiter
-    subjects: SubjectCache = field(default_factory=SubjectCache)
+    subjects: SubjectCache
+    cache_guard: CacheGuard
     readiness: ReadinessCache = field(default_factory=ReadinessCache)
     search_limits: SearchLimits = SearchLimits()
     request_stop: Callable[[], None] = lambda: None

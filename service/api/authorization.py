@@ -258,7 +258,7 @@ def _current_authority(platform: Platform, request: Request, credential: Credent
     with platform.database.read_committed() as connection:
         if before is not None:
             before(connection, authority)
-        return authority.refreshed(connection)
+        return authority.refreshed(connection, platform.cache_guard.compare)
 
 
 def _count(platform: Platform, request: Request, credential: Credential, principal: Principal, at: datetime) -> None:

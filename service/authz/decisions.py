@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, func, literal_column, select
 
@@ -39,7 +39,9 @@ _OPERATIONS = (
     .order_by(catalogue_operations.c.position)
     .subquery()
 )
-_CATALOGUE_DIGEST = prepared(select(DigestOf(func.aggregate_strings(_OPERATIONS.c.operation, literal_column("'\n'")))))
+# A parameter could not be prepared.
+_NEWLINE: Any = literal_column("'\\n'")
+_CATALOGUE_DIGEST = prepared(select(DigestOf(func.aggregate_strings(_OPERATIONS.c.operation, _NEWLINE))))
 DENY_ALL = Engine(())
 CACHE_SIZE = 2_048
 MAX_OPERATIONS = 5

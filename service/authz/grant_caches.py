@@ -14,7 +14,7 @@ too. A decision then costs the same whether its subject exists or not.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -48,11 +48,18 @@ class Authority:
         grants = (each.value for each in self.entitlements.values() if isinstance(each.value, CompiledGrants))
         return sum(len(each.policies.rules) for each in grants if each.policies is not None)
 
-    def refreshed(self, connection: Connection) -> "Authority | None":
-        """Return the authority without outdated entitlements; None if the credential itself may have changed."""
+    def refreshed(
+        self, connection: Connection, compare: Callable[[Revisions, Revisions], None] = lambda stored, seen: None
+    ) -> "Authority | None":
+        """Return the authority without outdated entitlements; None if the credential itself may have changed.
+
+        Args:
+            compare: called with the stored revisions and those of the authority if they differ.
+        """
         stored = read_revisions(connection, self.revisions)
         if stored == self.revisions:
             return self
+        compare(stored, self.revisions)
         changed = {domain for domain, revision in stored.items() if revision != self.revisions[domain]}
         if not self.credential_domains.isdisjoint(changed):
             return None
@@ -72,6 +79,18 @@ class AuthorityCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[bytes, Authority] = OrderedDict()
         self._rules = 0
+        self._is_on = True
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._rules = 0
+
+    def switch(self, *, is_on: bool) -> None:
+        """Turn the cache on, or empty it and turn it off."""
+        self._is_on = is_on
+        if not is_on:
+            self.clear()
 
     def get(self, digest: bytes, at: datetime) -> Authority | None:
         """Return the authority of a credential that has not expired. It may be out of date."""
@@ -86,6 +105,8 @@ class AuthorityCache:
     def put(self, connection: Connection, digest: bytes, entitlements: Entitlements, previous: Revisions) -> Authority:
         """Keep the entitlements that were read in the snapshot of a connection.
 
+        While the cache is off, return an authority without revisions: a change will authorize again in its transaction.
+
         Args:
             previous: revisions that were read before.
         """
@@ -95,6 +116,8 @@ class AuthorityCache:
         stored = {**previous, **(read_revisions(connection, missing) if missing else {})}
         authority = Authority(entitlements.principal, entitlements.values, credential_domains, stored)
         with self._lock:
+            if not self._is_on:
+                return replace(authority, revisions={})
             self._remove(digest)
             self._entries[digest] = authority
             self._rules += authority.rules
@@ -140,6 +163,17 @@ class SubjectCache:
     def __init__(self, max_subjects: int = MAX_SUBJECTS, max_rules: int = MAX_RULES) -> None:
         self.tenants: LruCache[str, TenantSnapshot] = LruCache(MAX_TENANTS)
         self.subjects: LruCache[Hashable, SubjectGrants] = LruCache(max_subjects, max_rules, count_rules)
+        self._max_subjects = max_subjects
+
+    def clear(self) -> None:
+        self.tenants.clear()
+        self.subjects.clear()
+
+    def switch(self, *, is_on: bool) -> None:
+        """Turn the cache on, or empty it and turn it off."""
+        self.tenants.max_size, self.subjects.max_size = (MAX_TENANTS, self._max_subjects) if is_on else (0, 0)
+        if not is_on:
+            self.clear()
 
     def rules_of_current(self, tenant_id: str, type: str, name: str, at: datetime) -> int | None:
         """Return the number of rules of a subject; None unless it is cached under the revisions of its tenant."""

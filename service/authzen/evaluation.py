@@ -75,6 +75,9 @@ class EvaluationContext:
             revisions, resources = read_state(self.connection, domains, self.tenant_id, names)
             if revisions == tenant.revisions:
                 return tenant, resources
+            self.platform.cache_guard.compare(
+                dict(zip(domains, revisions, strict=True)), dict(zip(domains, tenant.revisions, strict=True))
+            )
         if not self._load:
             raise NotLoaded
         organization_id = organization_id_of(self.connection, self.tenant_id)

@@ -16,6 +16,7 @@ from service.db.change_thread import ChangeThread
 from service.db.dialect import Busy, is_lock_timeout
 from service.db.group_commit import GroupCommit
 from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
+from service.db.origin import Origin, origin_of_file
 from service.db.prepared import NotPreparedError, PreparedConnection, PreparedStatements
 from service.db.tables import complete_for_postgresql, read_json
 
@@ -61,6 +62,8 @@ class Database:
     def __init__(self, url: str, *, idle_ping_seconds: float = IDLE_PING_SECONDS) -> None:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
+        self.origin = Origin()
+        self._path = parsed.database
         if backend == "sqlite":
             self.kind = "sqlite"
             self.engine = sqlite.create_sqlite_engine(parsed)
@@ -68,9 +71,10 @@ class Database:
         elif backend == "postgresql":
             self.kind = "postgresql"
             self.engine = _create_postgresql_engine(parsed, idle_ping_seconds)
-            self.loop_reads = PostgresqlLoopReads(with_psycopg_defaults(parsed), APPLICATION)
+            self.loop_reads = PostgresqlLoopReads(with_psycopg_defaults(parsed), APPLICATION, self.origin)
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
+        event.listen(self.engine, "connect", self._observe_connection)
         self._statements = PreparedStatements(self.engine.dialect)
         self.group_commit = GroupCommit(self.engine, self._statements) if self.kind == "sqlite" else None
         self.change_thread = ChangeThread() if self.kind == "sqlite" else None
@@ -168,6 +172,20 @@ class Database:
         _require_thread()
         with self._autocommit.connect() as connection:
             yield connection
+
+    def observe_origin(self) -> None:
+        """Compare the origin of the database with that of the previous connection."""
+        if self.kind == "sqlite":
+            self.origin.observe(origin_of_file(self._path))
+            return
+        with self.autocommit() as connection:
+            self.origin.observe_postgresql(connection.connection.driver_connection)
+
+    def _observe_connection(self, driver_connection: Any, record: object) -> None:
+        if self.kind == "sqlite":
+            self.origin.observe(origin_of_file(self._path))
+        else:
+            self.origin.observe_postgresql(driver_connection)
 
     def is_writable(self) -> bool:
         """Return whether the database accepts changes, now or after a wait for locks."""

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sqlalchemy import URL, Engine
 
+from service.db.origin import POSTGRESQL as ORIGIN
+from service.db.origin import Origin
 from service.db.prepared import NotPreparedError, PreparedStatements, Reader
 from service.db.tables import read_json
 
@@ -63,6 +65,9 @@ class LoopReads(Protocol):
             NotPreparedError: the function must run in a thread.
         """
 
+    def forget(self) -> None:
+        """Drop values that were read before, in any thread."""
+
     async def close(self) -> None: ...
 
 
@@ -87,6 +92,10 @@ class _SqliteReader(LoopReader):
                 self._data_version, self._memory = version, {}
             self._has_version = True
         return self._memory
+
+    def forget(self) -> None:
+        """Drop the memory with the next snapshot."""
+        self._data_version = 0
 
     def fetch(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(text, values).fetchall()
@@ -141,6 +150,10 @@ class SqliteLoopReads:
             raise NotPreparedError from error
         finally:
             READER.reset(token)
+
+    def forget(self) -> None:
+        if self._reader is not None:
+            self._reader.forget()
 
     def _keep(self, connection: Any, reader: _SqliteReader) -> None:
         """Keep the connection of the first read. Parallel first reads open several."""
@@ -216,10 +229,11 @@ class PostgresqlLoopReads:
     Args:
         url: of psycopg, with the defaults of `Database`.
         application: the `application_name` of the connections.
+        origin: told of each new connection.
     """
 
-    def __init__(self, url: URL, application: str) -> None:
-        self._url, self._application = url, application
+    def __init__(self, url: URL, application: str, origin: Origin) -> None:
+        self._url, self._application, self._origin = url, application, origin
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: list[_PostgresqlReader] = []
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
@@ -258,6 +272,9 @@ class PostgresqlLoopReads:
                 if not reader.connection.is_closed() and asyncio.get_running_loop() is self._loop:
                     self._idle.append(reader)
 
+    def forget(self) -> None:
+        """Do nothing: values are kept only within a request."""
+
     def _use_running_loop(self) -> None:
         """Drop the connections of another event loop, as an application without a server may have several."""
         loop = asyncio.get_running_loop()
@@ -281,6 +298,11 @@ class PostgresqlLoopReads:
         try:
             for name in ("json", "jsonb"):
                 await connection.set_type_codec(name, schema="pg_catalog", encoder=str, decoder=read_json)
+            if self._origin.is_known:
+                try:
+                    self._origin.observe(tuple(await connection.fetchrow(ORIGIN) or ()))
+                except asyncpg.PostgresError as error:
+                    self._origin.give_up(error)
         except BaseException:
             connection.terminate()
             raise

@@ -42,6 +42,8 @@ metrics_router = protected_router("metrics")
 
 NO_ANSWER = {"database": "no_answer"}
 """The result if the checks do not end."""
+OPTIONAL = frozenset({"triggers"})
+"""Checks without which requests can be served: without triggers, no grants are cached."""
 MAX_CLOCK_LAG = timedelta(seconds=5)
 MIN_FREE_BYTES = 16 * 1024 * 1024
 """For the log and the SQLite database in the data folder."""
@@ -60,7 +62,7 @@ async def ready(platform: PlatformDep) -> JSONResponse:
     Each check is `ok` or another word. Results are about a second old, and up to ten while the database is slow.
     """
     results = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
-    healthy = all(is_good(result) for result in results.values())
+    healthy = all(is_good(result) for name, result in results.items() if name not in OPTIONAL)
     status = "stopping" if platform.draining.is_set() else "ok" if healthy else "degraded"
     return JSONResponse({"status": status, "checks": results}, 200 if status == "ok" else 503)
 
@@ -97,6 +99,7 @@ def _run_checks(platform: Platform) -> dict[str, str]:
         "audit": "unknown",
         "disk": disk_check(platform),
         "clock": clock_check(platform),
+        "triggers": "failed" if platform.cache_guard.missing else "ok",
     }
     if results["database"] != "unreachable":
         try:
@@ -206,6 +209,11 @@ class Collector:
             connections.add_metric(["in_use"], pool.checkedout())
             connections.add_metric(["idle"], pool.checkedin())
             yield connections
+        yield CounterMetricFamily(
+            "frost_database_set_backs",
+            "Times the database was set back or replaced",
+            self.platform.cache_guard.set_backs,
+        )
         readiness = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok or busy", labels=["check"])
         for name, result in checks(self.platform).items():
             readiness.add_metric([name], is_good(result))

@@ -63,7 +63,7 @@ def test_each_exit_code_and_readiness_check_has_a_row() -> None:
     of_commands = Page(ROOT / "docs" / "commands.md").rows("| exit code | meaning | exit code | meaning |")
     assert {int(code) for row in of_commands for code in (row[0], row[2]) if code} == {*map(int, Exit)}
     checks = {row[0].strip("`") for row in rows("| check | values besides `ok` |")}
-    assert checks == {"database", "migrations", "operations", "audit", "disk", "clock"}
+    assert checks == {"database", "migrations", "operations", "audit", "disk", "clock", "triggers"}
 
 
 def test_metrics_are_those_of_the_platform(shared: Home) -> None:

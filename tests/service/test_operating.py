@@ -29,7 +29,7 @@ from tests.service.queries import execute
 from tests.service.running import Running
 from tests.waiting import until
 
-CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
+CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock", "triggers")
 
 
 def test_health_readiness_and_status_need_no_credential(demo: Running) -> None:

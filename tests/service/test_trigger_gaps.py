@@ -188,6 +188,8 @@ def test_an_owner_who_is_no_superuser_migrates(cluster: Cluster) -> None:
         with database.write() as connection:
             increase_all_revisions(connection)
             connection.exec_driver_sql("TRUNCATE policies CASCADE")
+        database.observe_origin()
+        assert database.origin.is_known
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

@@ -1,0 +1,116 @@
+"""Empties the caches of authority, or turns them off, when revisions do not tell what has changed.
+
+- The database was set back, by a failover to a server that lags or by a restore: it has another origin, or a revision
+  is lower than before. Revisions and digests keep old entries from being used; they are dropped all the same.
+- Triggers are missing or disabled. Each request is decided from the database until they are back.
+- Triggers were altered since the last check, so changes may have passed them. All revisions are increased, because
+  other processes may not have noticed.
+"""
+
+import logging
+import threading
+from collections.abc import Hashable
+from functools import partial
+from itertools import islice
+
+from service.authz.decisions import PolicyEngineCache
+from service.authz.grant_caches import AuthorityCache, SubjectCache
+from service.db.engine import Database
+from service.db.revisions import Revisions, read_revisions
+from service.db.triggers import Trigger, increase_all_revisions, read_triggers
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 60.0
+CONFIRM_SECONDS = 1.0
+MAX_CONFIRMED = 100
+"""Domains of which revisions are read at once."""
+
+
+class CacheGuard:
+    """Guards the caches of a process. `check` and `confirm` are called at intervals; after an error, again."""
+
+    def __init__(
+        self, database: Database, authorities: AuthorityCache, subjects: SubjectCache, decisions: PolicyEngineCache
+    ) -> None:
+        self._database = database
+        self._authorities, self._subjects, self._decisions = authorities, subjects, decisions
+        self._lock = threading.Lock()
+        self._suspected: dict[str, int] = {}
+        self._alterations: Hashable = None
+        self.missing: tuple[Trigger, ...] = ()
+        """Triggers that do not work, so that the caches are off."""
+        self.set_backs = 0
+        database.origin.on_change = partial(self._drop, "connections lead to another database or timeline")
+
+    def compare(self, stored: Revisions, seen: Revisions) -> None:
+        """Note revisions that are lower than before. Usually a snapshot is older, so `confirm` reads them again."""
+        lower = {domain: revision for domain, revision in seen.items() if stored.get(domain, revision) < revision}
+        if lower:
+            with self._lock:
+                for domain, revision in lower.items():
+                    self._suspected[domain] = max(revision, self._suspected.get(domain, 0))
+
+    def confirm(self) -> None:
+        """Read the revisions again that were lower; drop the caches if the database was set back."""
+        with self._lock:
+            suspected = dict(islice(self._suspected.items(), MAX_CONFIRMED))
+        if not suspected:
+            return
+        with self._database.read_committed() as connection:
+            stored = read_revisions(connection, suspected)
+        is_set_back = any(stored[domain] < revision for domain, revision in suspected.items())
+        with self._lock:
+            for domain in list(self._suspected) if is_set_back else suspected:
+                self._suspected.pop(domain, None)
+        if is_set_back:
+            self._drop("a revision is lower than before")
+
+    def check(self) -> None:
+        """Check the origin of the database, and the triggers."""
+        self._database.observe_origin()
+        with self._database.read_committed() as connection:
+            state = read_triggers(connection)
+        if state.missing:
+            self._turn_off(state.missing)
+            return
+        was_off = bool(self.missing)
+        if was_off or self._alterations not in (None, state.alterations):
+            self._clear()
+            with self._database.write() as connection:
+                increase_all_revisions(connection)
+            logger.warning(
+                "the triggers of revisions were altered; all revisions were increased%s",
+                ", and grants are cached again" if was_off else "",
+            )
+        self._alterations = state.alterations
+        if was_off:
+            self.missing = ()
+            self._switch(is_on=True)
+
+    def _turn_off(self, missing: tuple[Trigger, ...]) -> None:
+        if missing != self.missing:
+            names = ", ".join(f"{trigger.name} on {trigger.table}" for trigger in missing[:10])
+            logger.error(
+                "%s triggers of revisions are missing, disabled or altered; grants are not cached, and each request is"
+                " decided from the database, until they are back: %s",
+                len(missing),
+                names,
+            )
+        self.missing = missing
+        self._switch(is_on=False)
+
+    def _drop(self, reason: str) -> None:
+        self.set_backs += 1
+        self._clear()
+        logger.warning("the database was set back or replaced: %s; all caches were dropped", reason)
+
+    def _clear(self) -> None:
+        self._authorities.clear()
+        self._subjects.clear()
+        self._decisions.clear()
+        self._database.loop_reads.forget()
+
+    def _switch(self, *, is_on: bool) -> None:
+        self._authorities.switch(is_on=is_on)
+        self._subjects.switch(is_on=is_on)
