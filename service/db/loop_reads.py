@@ -301,7 +301,7 @@ class PostgresqlLoopReads:
             if self._origin.is_known:
                 try:
                     self._origin.observe(tuple(await connection.fetchrow(ORIGIN) or ()))
-                except asyncpg.PostgresError as error:
+                except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError) as error:
                     self._origin.give_up(error)
         except BaseException:
             connection.terminate()

@@ -64,11 +64,11 @@ class Origin:
         driver_connection.autocommit = True
         try:
             self.observe(driver_connection.execute(POSTGRESQL).fetchone())
-        except psycopg.OperationalError:
+        except (psycopg.ProgrammingError, psycopg.NotSupportedError) as error:
+            self.give_up(error)
+        except psycopg.Error:
             # The connection is lost, or the server is too busy.
             return
-        except psycopg.Error as error:
-            self.give_up(error)
         finally:
             if not driver_connection.closed:
                 driver_connection.autocommit = autocommit

@@ -32,7 +32,7 @@ _ROW, _BEFORE, _INSERT, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 4, 8, 16, 32
 # Only triggers that also fire for replication, and without a condition.
 _POSTGRESQL = text("""
 SELECT pg_class.relname, pg_trigger.tgname, pg_proc.proname, pg_trigger.tgtype,
-       pg_trigger.xmin::text AS altered, pg_proc.xmin::text AS replaced
+       pg_trigger.xmin::text AS altered, pg_proc.xmin::text AS replaced, pg_class.relfilenode::text AS file
 FROM pg_trigger
 JOIN pg_class ON pg_class.oid = pg_trigger.tgrelid
 JOIN pg_proc ON pg_proc.oid = pg_trigger.tgfoid
@@ -63,7 +63,10 @@ class Trigger(NamedTuple):
 
 
 class TriggerState(NamedTuple):
-    """Expected triggers that do not work, and a value that differs after a trigger was altered and altered back."""
+    """Expected triggers that do not work, and a value that differs after an alteration, also one that was undone.
+
+    An alteration of a table counts: `ALTER TABLE … TYPE … USING` changes rows without triggers.
+    """
 
     missing: tuple[Trigger, ...]
     alterations: Hashable
@@ -75,7 +78,7 @@ def read_triggers(connection: Connection) -> TriggerState:
         alterations: Hashable = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
         return TriggerState(tuple(sorted(_expected_on_sqlite() - present)), alterations)
     expected = _expected_on_postgresql()
-    rows = {Trigger(*row[:4]): (row.altered, row.replaced) for row in connection.execute(_POSTGRESQL)}
+    rows = {Trigger(*row[:4]): (row.altered, row.replaced, row.file) for row in connection.execute(_POSTGRESQL)}
     altered = frozenset((trigger, rows.get(trigger)) for trigger in expected)
     return TriggerState(tuple(sorted(expected - rows.keys())), altered)
 

@@ -225,6 +225,37 @@ def test_triggers_that_were_altered_between_two_checks_increase_all_revisions(co
     assert all_revisions(counted.platform.database) == after
 
 
+@pytest.mark.parametrize("kind", ["postgresql"])
+def test_a_table_that_was_rewritten_increases_all_revisions(
+    kind: str, tmp_path: Path, demo_url: Callable[[str], str | None]
+) -> None:
+    with closing(Counted(tmp_path, demo_url(kind))) as counted:
+        before = all_revisions(counted.platform.database)
+        counted.platform.cache_guard.check()
+        assert all_revisions(counted.platform.database) == before
+        run(counted, "ALTER TABLE api_keys ALTER last_used_at TYPE bigint USING last_used_at + 1")
+        counted.platform.cache_guard.check()
+        after = all_revisions(counted.platform.database)
+        assert all(after[domain] > revision for domain, revision in before.items())
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+def test_a_role_that_may_not_read_the_origin_works_without_it(
+    kind: str, new_database_url: Callable[[str, bool], str], cluster: Cluster
+) -> None:
+    url = new_database_url(kind, True)
+    with closing(Database(url)) as owner, owner.write() as connection:
+        connection.exec_driver_sql("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+    cluster.execute("DROP ROLE IF EXISTS curious")
+    cluster.execute("CREATE ROLE curious LOGIN NOSUPERUSER")
+    with closing(Database(url.replace("frost@", "curious@"))) as database:
+        for _ in range(2):
+            with database.read() as connection:
+                assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+            database.observe_origin()
+        assert not database.origin.is_known
+
+
 def test_a_lower_revision_drops_all_caches_and_is_logged_once(
     counted: Counted, caplog: pytest.LogCaptureFixture
 ) -> None:
