@@ -2,7 +2,8 @@
 
 - The database was set back, by a failover to a server that lags or by a restore: it has another origin, or a revision
   is lower than before. Revisions and digests keep old entries from being used; they are dropped all the same.
-- Triggers are missing or disabled. Each request is decided from the database until they are back.
+- Triggers are missing or disabled. Each request is decided from the database until they are back. SQLite reports a
+  change of the schema to the next request, so that they are missed at once.
 - Triggers were altered since the last check, so changes may have passed them. All revisions are increased, because
   other processes may not have noticed.
 """
@@ -41,6 +42,8 @@ class CacheGuard:
         self.missing: tuple[Trigger, ...] = ()
         """Triggers that do not work, so that the caches are off."""
         self.set_backs = 0
+        self._is_suspended = False
+        database.loop_reads.on_schema_change = self.suspend
         database.origin.on_change = partial(self._drop, "connections lead to another database or timeline")
 
     def compare(self, stored: Revisions, seen: Revisions) -> None:
@@ -51,8 +54,18 @@ class CacheGuard:
                 for domain, revision in lower.items():
                     self._suspected[domain] = max(revision, self._suspected.get(domain, 0))
 
+    def suspend(self) -> None:
+        """Turn the caches off until the next check, which `confirm` runs."""
+        self._is_suspended = True
+        self._switch(is_on=False)
+
     def confirm(self) -> None:
-        """Read the revisions again that were lower; drop the caches if the database was set back."""
+        """Check the triggers after a change of the schema. Read the revisions again that were lower.
+
+        Drop the caches if the database was set back.
+        """
+        if self._is_suspended:
+            self.check()
         with self._lock:
             suspected = dict(islice(self._suspected.items(), MAX_CONFIRMED))
         if not suspected:
@@ -69,6 +82,8 @@ class CacheGuard:
     def check(self) -> None:
         """Check the origin of the database, and the triggers."""
         self._database.observe_origin()
+        # Before the triggers are read: a later change of the schema suspends again.
+        self._is_suspended = False
         with self._database.read_committed() as connection:
             state = read_triggers(connection)
         if state.missing:
@@ -83,9 +98,8 @@ class CacheGuard:
                 "the triggers of revisions were altered; all revisions were increased%s",
                 ", and grants are cached again" if was_off else "",
             )
-        self._alterations = state.alterations
-        if was_off:
-            self.missing = ()
+        self._alterations, self.missing = state.alterations, ()
+        if not self._is_suspended:
             self._switch(is_on=True)
 
     def _turn_off(self, missing: tuple[Trigger, ...]) -> None:

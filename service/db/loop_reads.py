@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from sqlalchemy import URL, Engine
 
@@ -58,6 +58,9 @@ class LoopReader(Reader):
 class LoopReads(Protocol):
     """Runs functions that read the database on the event loop."""
 
+    on_schema_change: Callable[[], None]
+    """Called before a read of a SQLite database whose schema has changed; the function then runs in a thread."""
+
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function with `READER`.
 
@@ -72,9 +75,13 @@ class LoopReads(Protocol):
 
 
 class _SqliteReader(LoopReader):
-    def __init__(self, connection: sqlite3.Connection, statements: PreparedStatements) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, statements: PreparedStatements, on_schema_change: Callable[[], None]
+    ) -> None:
         super().__init__(statements)
         self._connection = connection
+        self._on_schema_change = on_schema_change
+        self._schema_version = self._read_version("schema_version")
         self._is_open = False
         self._data_version = 0
         self._has_version = False
@@ -87,11 +94,24 @@ class _SqliteReader(LoopReader):
         `data_version` changes with each of them, and not within a snapshot.
         """
         if not self._has_version:
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            version = self._read_version("data_version")
             if version != self._data_version or len(self._memory) > MAX_REMEMBERED:
+                self._require_same_schema()
                 self._data_version, self._memory = version, {}
             self._has_version = True
         return self._memory
+
+    def _require_same_schema(self) -> None:
+        """Raise NotPreparedError once after a change of the schema, which may have dropped a trigger."""
+        version = self._read_version("schema_version")
+        if version != self._schema_version:
+            self._schema_version = version
+            self._on_schema_change()
+            raise NotPreparedError
+
+    def _read_version(self, name: Literal["data_version", "schema_version"]) -> int:
+        (version,) = self._connection.execute(f"PRAGMA {name}").fetchone()
+        return int(version)
 
     def forget(self) -> None:
         """Drop the memory with the next snapshot."""
@@ -133,6 +153,7 @@ class SqliteLoopReads:
     """Reads on one connection, which never waits for a lock."""
 
     def __init__(self, engine: Engine) -> None:
+        self.on_schema_change: Callable[[], None] = lambda: None
         self._engine = engine
         self._statements = PreparedStatements(engine.dialect)
         self._connection: Any = None
@@ -167,7 +188,7 @@ class SqliteLoopReads:
         connection: Any = self._engine.raw_connection()
         driver: sqlite3.Connection = connection.driver_connection
         driver.execute("PRAGMA busy_timeout=0")
-        return connection, _SqliteReader(driver, self._statements)
+        return connection, _SqliteReader(driver, self._statements, lambda: self.on_schema_change())
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -233,6 +254,7 @@ class PostgresqlLoopReads:
     """
 
     def __init__(self, url: URL, application: str, origin: Origin) -> None:
+        self.on_schema_change: Callable[[], None] = lambda: None
         self._url, self._application, self._origin = url, application, origin
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: list[_PostgresqlReader] = []

@@ -82,9 +82,7 @@ class Inside:
     def forget(self) -> None:
         """Forget the statements and the cached reads of the event loop."""
         self.statements.clear()
-        reader = getattr(self.platform.database.loop_reads, "_reader", None)
-        if reader is not None:
-            reader.memory().clear()
+        self.platform.database.loop_reads.forget()
 
     def without_leases(self) -> list[str]:
         """Return the statements except those of rate limits, which depend on the time."""
