@@ -234,6 +234,7 @@ def create_app(settings: Settings) -> Application:
     platform = app.state.platform = open_platform(settings)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
     app.state.admission.rejections = platform.request_metrics.rejections
+    app.state.admission.throttle = platform.login_throttle
     return app
 
 

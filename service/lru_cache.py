@@ -35,6 +35,12 @@ class LruCache(Generic[K, V]):
         """Return an entry without marking it as used."""
         return self._entries.get(key)
 
+    def discard(self, key: K) -> None:
+        """Remove an entry, if it exists."""
+        with self._lock:
+            if (value := self._entries.pop(key, None)) is not None:
+                self.weight -= self._weigh(value)
+
     def __setitem__(self, key: K, value: V) -> None:
         weight = self._weigh(value)
         with self._lock:

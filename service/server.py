@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
@@ -17,6 +17,7 @@ from service import logs
 from service.api.middleware import IdleTracker
 from service.api.protected_route import start_analysis
 from service.app import create_app
+from service.authn.confirmation import find_refused
 from service.context import Platform
 from service.http_server.admission import Admission
 from service.http_server.collection_pauses import CollectionPauses
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 5
 THREAD_SWITCH_SECONDS = 0.0001
+PROTECTION_CHECK_TICKS = 10
 IDLE_CHECK_TICKS = 50
 """Ticks of 0.1 s."""
 
@@ -55,6 +57,7 @@ class Server(uvicorn.Server):
         self.admission = admission
         self.idle_tracker = idle_tracker
         self.drained_at = float("inf")
+        self._protection_check: asyncio.Task[None] | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -96,10 +99,28 @@ class Server(uvicorn.Server):
         if counter % IDLE_CHECK_TICKS == 0 and await self.is_idle():
             logger.info("stopping: the platform has been idle for %s minutes", self.platform.settings.idle_minutes)
             self.should_exit = True
+        if counter % PROTECTION_CHECK_TICKS == 0:
+            self.check_protection()
         monitoring.repeat_checks(self.platform, is_in_use=self.idle_tracker.idle_seconds() < REPEAT_SECONDS)
         if time.monotonic() >= self.drained_at:
             self.should_exit = True
         return await super().on_tick(counter)
+
+    def check_protection(self) -> None:
+        """While connections may be replaced, end the protection of those whose credentials were revoked or expired."""
+        is_running = self._protection_check is not None and not self._protection_check.done()
+        if self.admission.connections.is_crowded and not is_running:
+            self._protection_check = asyncio.create_task(self._check_protection())
+
+    async def _check_protection(self) -> None:
+        connections, platform = self.admission.connections, self.platform
+        principals = connections.protected.principals()
+        # Without the database, no connection loses its protection.
+        with suppress(SQLAlchemyError):
+            for credential in await asyncio.to_thread(
+                find_refused, platform.database, principals, platform.clock.now()
+            ):
+                connections.revoke(credential)
 
     async def is_idle(self) -> bool:
         """Return whether no request ran for `idle_minutes`, and no job is open."""

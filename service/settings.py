@@ -58,6 +58,8 @@ class Limits:
     max_event_streams: int = 200
     header_seconds: float = 10.0
     """Since the connection or the first byte of a later request."""
+    header_bytes_per_second: int = 256
+    """After a part of `header_seconds`."""
     body_seconds: float = 10.0
     """In addition to the size divided by `body_bytes_per_second`."""
     body_bytes_per_second: int = 64 * 1024
@@ -160,6 +162,7 @@ OPTIONS = (
     Option("MAX_WAIT_SECONDS", "seconds until a waiting request is refused; default 10"),
     Option("MAX_EVENT_STREAMS", "open event streams; default 200"),
     Option("HEADER_SECONDS", "seconds for the head of a request; default 10"),
+    Option("HEADER_BYTES_PER_SECOND", "minimum bytes per second of a head after 4 of 10 seconds; default 256"),
     Option("BODY_SECONDS", "seconds for a request body, plus its size divided by the next option; default 10"),
     Option("BODY_BYTES_PER_SECOND", "minimum bytes per second of a large request body; default 65536"),
     Option("OPERATION_RETENTION_DAYS", "days until an ended operation is removed, 0 to keep all; default 90"),

@@ -25,7 +25,19 @@ ALLOWED = {
 }
 # Each imports only those before it. A folder counts as one; so does a module outside the folders.
 ORDER = (
-    *("settings", "clock", "lru_cache", "json_bodies", "errors", "files", "principal", "db", "catalogue", "validation"),
+    *(
+        "settings",
+        "clock",
+        "lru_cache",
+        "token_bucket",
+        "json_bodies",
+        "errors",
+        "files",
+        "principal",
+        "db",
+        "catalogue",
+        "validation",
+    ),
     *(
         "secret_key",
         "audit",

@@ -24,10 +24,10 @@ from service.authz.route_policies import RoutePolicy
 from service.context import Platform
 from service.db.revisions import Revisions
 from service.errors import ApiError
+from service.http_server.callers import CREDENTIAL_HEADERS
 from service.http_server.client import address_of, peer_uid
 from service.principal import Principal
 
-HEADERS = (b"x-api-key", b"authorization")
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
 
 CredentialKind = Literal["api_key", "bearer", "workload"]
@@ -57,7 +57,7 @@ def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
     Raises:
         ApiError: 401 without exactly one well-formed credential. A wrong checksum needs no database lookup.
     """
-    credentials = [(name, value.decode("latin-1")) for name, value in headers if name in HEADERS]
+    credentials = [(name, value.decode("latin-1")) for name, value in headers if name in CREDENTIAL_HEADERS]
     if len(credentials) != 1:
         raise errors.authentication_required()
     name, value = credentials[0]
@@ -84,7 +84,7 @@ def credential_of(platform: Platform, request: Request) -> Credential:
         credential = extract_credential(request.scope["headers"])
         platform.login_throttle.check(address, credential.digest)
     except ApiError as refusal:
-        if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
+        if refusal.status_code == 401 and any(name in CREDENTIAL_HEADERS for name, _ in request.scope["headers"]):
             platform.login_throttle.record_failure(address)
         raise
     return credential

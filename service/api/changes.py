@@ -23,7 +23,7 @@ from sqlalchemy import Connection, case
 
 from service.api.enforcement import enforce, require_operation
 from service.audit.entries import AuditEvent
-from service.authn import machine_credentials, sessions
+from service.authn.confirmation import CONFIRM
 from service.authz.context import AuthorizationContext, authorize
 from service.authz.entitlements import CATALOGUE_DOMAIN, Entitlements
 from service.context import Platform
@@ -34,11 +34,6 @@ from service.db.tables import idempotency_keys
 from service.errors import ApiError, authentication_required, tenant_access_denied
 
 C = TypeVar("C", bound=AuthorizationContext)
-_CONFIRM = {
-    "session": sessions.confirm,
-    "api_key": machine_credentials.confirm_api_key,
-    "workload": machine_credentials.confirm_workload_token,
-}
 IDEMPOTENCY_KEY_LIFETIME = timedelta(days=1)
 """How long a key is kept."""
 _PRIMARY_KEY = (idempotency_keys.c.actor_id, idempotency_keys.c.operation, idempotency_keys.c.key)
@@ -71,7 +66,7 @@ def change(
 
 def _renew(platform: Platform, connection: Connection, context: C, revisions: Revisions) -> C:
     """Check times and conditions again; authenticate and authorize again if a revision has changed."""
-    now, rule, confirm = platform.clock.now(), context.rule, _CONFIRM.get(context.principal.kind)
+    now, rule, confirm = platform.clock.now(), context.rule, CONFIRM.get(context.principal.kind)
     if rule is None or confirm is None:
         raise RuntimeError("a change needs the access that the guard has decided")
     facts = replace(context.facts, current_time=now.timestamp())

@@ -3,6 +3,7 @@
 It applies these limits:
 
 - path: canonical form (404)
+- requests without an accepted credential, by network (429)
 - body: 1 MiB (413), no content coding (415), time (408) and memory (503)
 - running and waiting requests: in total and per address (503)
 - running and waiting requests by class of work and credential (503): `work_queues`
@@ -26,13 +27,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors, logs
 from service.authn import secret_format
+from service.authz.context import AuthorizationContext
 from service.db.dialect import is_read_only_or_full, is_transient
 from service.errors import ApiError
-from service.http_server.admission import Admission
+from service.http_server.admission import HEALTH_PATHS, READINESS_PATH, Admission
 from service.http_server.bodies import IncomingBody
 from service.http_server.client import CONTENT, client_of
-from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
 from service.http_server.request_metrics import route_of
+from service.http_server.turns import Kind, Lane, Turn
+from service.principal import Principal
 from service.settings import VERSION
 
 logger = logging.getLogger("service.requests")
@@ -84,6 +87,7 @@ class RequestMiddleware:
         response_id = echoed_request_id(scope) or scope["frost.request_id"]
         status = 0
         release_slot: Callable[[], None] = _release_nothing
+        turn: Turn | None = scope.get("frost.turn")
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -92,12 +96,15 @@ class RequestMiddleware:
                 add_headers(message.setdefault("headers", []), response_id)
                 # An open event stream occupies no slot.
                 release_slot()
-                if (principal := scope.get("frost.caller")) is not None and principal.credential_id:
-                    self.admission.record_accepted_credential(scope)
+                if turn is not None:
+                    turn.end()
+                self.record_caller(scope, status)
             await send(message)
 
         self.idle_tracker.begin()
         try:
+            if (refusal := scope.get("frost.refusal")) is not None:
+                raise refusal
             if not is_canonical_path(scope["raw_path"]):
                 raise errors.not_routed(scope["path"])
             if has_body(scope):
@@ -121,15 +128,34 @@ class RequestMiddleware:
             await response(scope, receive, send_with_headers)
         finally:
             release_slot()
+            if turn is not None:
+                turn.end()
             self.idle_tracker.end()
             seconds = time.monotonic() - began
             scope["app"].state.platform.request_metrics.record(scope["method"], route_of(scope), status, seconds)
-            log_request(scope, status, seconds)
+            if scope.get("frost.refusal") is None:
+                log_request(scope, status, seconds)
+
+    def record_caller(self, scope: Scope, status: int) -> None:
+        """Record whether the credential of an answered request was accepted."""
+        principal: Principal | None = scope.get("frost.caller")
+        if status == 401:
+            self.admission.record_refused(scope)
+        elif principal is not None and principal.credential_id:
+            self.admission.record_accepted(scope, principal)
+        if principal is None and "frost.lane" in scope:
+            self.admission.record_unauthenticated(scope)
+        if status == 429:
+            scope["frost.shed"] = True
+            self.admission.rejections.count_for_flood()
 
     def acquire_slot(self, scope: Scope) -> Callable[[], None]:
         """Acquire a request slot, or raise 503; return the function that releases it."""
         try:
-            return self.admission.requests.enter(self.admission.address_of(scope))
+            lane: Lane | None = scope.get("frost.lane")
+            return self.admission.requests.enter(
+                self.admission.address_of(scope), Kind.ACCEPTED if lane is None else lane.kind
+            )
         except ApiError:
             self.admission.rejections.record("requests")
             scope["frost.shed"] = True
@@ -140,6 +166,8 @@ class RequestMiddleware:
         return self.admission.address_of(scope) or tuple(scope.get("client") or ())
 
     async def refuse(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
+        if error is scope.get("frost.refusal"):
+            self.admission.rejections.record("unauthenticated")
         incoming: IncomingBody | None = scope.get("frost.body")
         if incoming is not None and error is incoming.rejection:
             self.admission.rejections.record("late_bodies" if error.status_code == 408 else "bodies")
@@ -317,11 +345,18 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
 
 
 def log_level(scope: Scope, status: int) -> int:
-    """Return ERROR for 5xx, except for overload and for `/readyz` while the platform drains."""
-    if status < 500:
+    """Return ERROR for 5xx, except for overload, for `/readyz` while the platform drains, and for open routes.
+
+    Anyone on the network can repeat a 503 of a route without a credential, such as the configuration of the sign-in.
+    Its cause is a setting, or has a line of its own.
+    """
+    if status < 500 or scope.get("frost.shed"):
         return logging.INFO
-    stopping = status == 503 and route_of(scope) == READINESS_PATH and scope["app"].state.platform.draining.is_set()
-    return logging.INFO if stopping or scope.get("frost.shed") else logging.ERROR
+    if status == 503 and route_of(scope) == READINESS_PATH:
+        return logging.INFO if scope["app"].state.platform.draining.is_set() else logging.ERROR
+    context: AuthorizationContext | None = scope.get("frost.access")
+    is_open = context is not None and context.principal.kind == "anonymous"
+    return logging.INFO if status == 503 and is_open else logging.ERROR
 
 
 class HeadMiddleware:

@@ -4,10 +4,11 @@ A key may use its requests of a minute at once; each is restored after its share
 instant at which the allowance is fully restored is stored. The database of several processes gives requests in leases
 (`take_lease`): a single statement, exact for concurrent processes.
 
-Failed logins are throttled per client address and per API-key prefix. An address with too many failures is refused
-before any lookup, except with a recently accepted credential. A prefix only turns a 401 into a 429, so it cannot lock
-out a key. These limits are in memory (`TokenBucket`). With PostgreSQL, replicas also share the limit of failures after
-a database lookup; other failures, such as a wrong checksum, are not worth a database write.
+Failed logins are throttled per client address, per network and per API-key prefix. An address or network with too many
+failures is refused before any lookup, except with a recently accepted credential. A prefix only turns a 401 into a 429,
+so it cannot lock out a key. Requests without a credential are throttled per network, and do not count as failures.
+These limits are in memory (`TokenBucket`). With PostgreSQL, replicas also share the limits of an address and a prefix
+for failures after a database lookup; other failures, such as a wrong checksum, are not worth a database write.
 """
 
 import itertools
@@ -23,11 +24,11 @@ from service.db import dialect
 from service.db.dialect import ignore_if_read_only
 from service.db.engine import Database
 from service.errors import ApiError
-from service.http_server.client import network_of
+from service.http_server.client import network_of, wide_network_of
 from service.lru_cache import LruCache
+from service.token_bucket import TokenBucket
 
 MINUTE = 60_000_000  # microseconds
-MAX_KEYS = 10_000
 LEASE_SHARE = 16
 """A lease for expected requests takes at most this part of the free allowance: near the limit, a single request."""
 HELD_MICROSECONDS = MINUTE * 3 // 200
@@ -41,6 +42,10 @@ _START = f"CASE WHEN {_IS_USED} THEN rate_limits.full_at ELSE {_NOW} END"
 _AHEAD = f"CASE WHEN {_IS_USED} THEN rate_limits.full_at - {_NOW} ELSE 0 END"
 # Failures are forgotten within a minute, the period of the database's limit.
 MAX_FAILURES_PER_ADDRESS, ADDRESS_INTERVAL_SECONDS = 300, 0.2
+# Of a network of IPv4 addresses; that of IPv6 addresses counts as an address.
+MAX_FAILURES_PER_NETWORK, NETWORK_INTERVAL_SECONDS = 1200, 0.05
+# Of a network without credentials, or of an address with credentials that are not checked.
+MAX_UNAUTHENTICATED, UNAUTHENTICATED_INTERVAL_SECONDS = 300, 0.2
 MAX_FAILURES_PER_PREFIX, PREFIX_INTERVAL_SECONDS = 30, 2.0
 MAX_ACCEPTED_CREDENTIALS = 10_000
 SWEEP_INTERVAL_FAILURES = 1_000
@@ -137,36 +142,6 @@ def delete_expired(connection: Connection) -> None:
     connection.execute(_DELETE_EXPIRED)
 
 
-class TokenBucket:
-    """Rate limits in memory for at most `max_keys` keys. Not thread-safe.
-
-    Args:
-        burst: requests available at once.
-        interval: seconds after which a request is restored.
-        clock: a monotonic clock, in seconds.
-    """
-
-    def __init__(self, burst: int, interval: float, clock: Callable[[], float], *, max_keys: int = MAX_KEYS) -> None:
-        self._allowance = (burst - 1) * interval
-        self._interval = interval
-        self._clock = clock
-        self._full_at: LruCache[str, float] = LruCache(max_keys)
-
-    def wait_seconds(self, key: str) -> float:
-        """Return the seconds until another request fits."""
-        return max(0.0, (self._full_at.get(key) or 0.0) - self._clock() - self._allowance)
-
-    def take(self, key: str) -> float:
-        """Count a request if it fits; otherwise return the seconds to wait."""
-        wait = self.wait_seconds(key)
-        if not wait:
-            self._full_at[key] = max(self._full_at.get(key) or 0.0, self._clock()) + self._interval
-        return wait
-
-    def block(self, key: str, seconds: float) -> None:
-        self._full_at[key] = max(self._full_at.get(key) or 0.0, self._clock() + self._allowance + seconds)
-
-
 def whole_seconds(microseconds: int) -> int:
     """Round up to whole seconds, at least 1."""
     return max(1, -(-microseconds // 1_000_000))
@@ -190,7 +165,9 @@ class LoginThrottle:
         self._shared = shared if shared is not None and shared.kind == "postgresql" else None
         self._lock = threading.Lock()
         self._addresses = TokenBucket(MAX_FAILURES_PER_ADDRESS, ADDRESS_INTERVAL_SECONDS, clock)
+        self._networks = TokenBucket(MAX_FAILURES_PER_NETWORK, NETWORK_INTERVAL_SECONDS, clock)
         self._prefixes = TokenBucket(MAX_FAILURES_PER_PREFIX, PREFIX_INTERVAL_SECONDS, clock)
+        self._unauthenticated = TokenBucket(MAX_UNAUTHENTICATED, UNAUTHENTICATED_INTERVAL_SECONDS, clock)
         self._accepted: LruCache[bytes, bool] = LruCache(MAX_ACCEPTED_CREDENTIALS)
         self._failures = itertools.count()
 
@@ -206,9 +183,34 @@ class LoginThrottle:
         if address is None:
             return
         with self._lock:
-            wait = self._addresses.wait_seconds(network_of(address))
+            wait = max(
+                self._addresses.wait_seconds(network_of(address)),
+                self._networks.wait_seconds(wide_network_of(address)),
+            )
         if wait and not self._accepted.get(digest):
             raise _too_many(wait)
+
+    def refusal(self, address: str, digest: bytes | None) -> ApiError | None:
+        """Return the 429 of a client with too many failures or unauthenticated requests; None if it may go on.
+
+        Args:
+            digest: as in `check`; None without a credential.
+        """
+        with self._lock:
+            wait = self._unauthenticated.wait_seconds(_unauthenticated_key(address, digest))
+        if digest is not None:
+            if self._accepted.get(digest):
+                return None
+            try:
+                self.check(address, digest)
+            except RateLimited as refusal:
+                return refusal
+        return _too_many(wait) if wait else None
+
+    def record_unauthenticated(self, address: str, digest: bytes | None) -> None:
+        """Record a request whose credential was missing or not checked."""
+        with self._lock:
+            self._unauthenticated.take(_unauthenticated_key(address, digest))
 
     def record_failure(self, address: str | None, prefix: str | None = None, *, looked_up: bool = False) -> None:
         """Record a wrong credential.
@@ -234,6 +236,9 @@ class LoginThrottle:
                     if not wait:
                         counted.append((bucket, key, per_minute))
                     max_wait = max(max_wait, wait)
+            # In memory only: a row of each network would be locked by the guesses of all its addresses.
+            if address and not max_wait:
+                max_wait = self._networks.take(wide_network_of(address))
         if looked_up and counted and self._shared is not None:
             max_wait = max(max_wait, self._count_in_database(self._shared, counted))
         if max_wait:
@@ -261,6 +266,15 @@ class LoginThrottle:
         if address is not None and self._accepted.get(digest) is None:
             self._accepted[digest] = True
 
+    def forget(self, digest: bytes) -> None:
+        """Forget a credential that is no longer accepted."""
+        self._accepted.discard(digest)
 
-def _too_many(wait: float) -> Exception:
+
+def _unauthenticated_key(address: str, digest: bytes | None) -> str:
+    """Return the network, or the address of a client whose credential may turn out to be valid."""
+    return wide_network_of(address) if digest is None else f"address {network_of(address)}"
+
+
+def _too_many(wait: float) -> ApiError:
     return rate_limited(whole_seconds(int(wait * 1_000_000)))

@@ -73,6 +73,16 @@ def _network_of(address: str) -> str:
     return address if not isinstance(number, IPv6Address) else str(IPv6Address(int(number) >> 64 << 64))
 
 
+@lru_cache(MAX_CACHED_ADDRESSES)
+def wide_network_of(address: str) -> str:
+    """Return the /24 prefix of an IPv4 address or the /64 prefix of an IPv6 address.
+
+    A host may change its address within it, so it is one client as long as it has no accepted credential.
+    """
+    network = network_of(address)
+    return network if ":" in network else f"{network.rpartition('.')[0]}.0"
+
+
 def peer_uid(scope: Mapping[str, Any]) -> int | None:
     """Return the user id of a unix socket peer; None over TCP."""
     host, _ = scope.get("client") or ("", 0)

@@ -9,21 +9,22 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from service.http_server.admission import Admission
+from service.http_server.admission import RESERVED_PATHS, Admission
 from service.http_server.connections import LOCAL, Source
-from service.http_server.protocol import HEALTH_PATHS, TOO_MANY_CONNECTIONS, HttpProtocol, error_response_bytes
+from service.http_server.protocol import TOO_MANY_CONNECTIONS, HttpProtocol, error_response_bytes
 
 logger = logging.getLogger(__name__)
 
-MAX_ACCEPTS = 64
+MAX_ACCEPTS = 16
+"""In an iteration of the event loop, in which other requests wait."""
 # Before accepting again after an error, such as too many open files.
 PAUSE_SECONDS = 0.1
 # Connections beyond the limits that wait for data or for their rejection.
 MAX_DELAYED = 512
 MAX_SILENT_SECONDS = 2.0
 REJECTION_DELAY_SECONDS = 1.0
-HEALTH_REQUEST_LINES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in HEALTH_PATHS)
-MAX_LINE_BYTES = max(map(len, HEALTH_REQUEST_LINES))
+RESERVED_LINES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD", "POST") for path in RESERVED_PATHS)
+MAX_LINE_BYTES = max(map(len, RESERVED_LINES))
 # Closing with unread data would reset the connection.
 MAX_DISCARDED_BYTES = 64 * 1024
 
@@ -72,10 +73,10 @@ class Listener:
             if self._admission.connections.has_room_for(source):
                 self._serve(connection, source)
             else:
-                self._serve_health_or_reject(connection, source)
+                self._serve_reserved_or_reject(connection, source)
 
-    def _serve_health_or_reject(self, connection: socket.socket, source: Source) -> None:
-        """Serve a health check beyond the connection limits; reject other requests.
+    def _serve_reserved_or_reject(self, connection: socket.socket, source: Source) -> None:
+        """Serve health, discovery and sign-in beyond the connection limits; reject other requests.
 
         The delay of rejections slows clients that reconnect immediately.
         """
@@ -85,14 +86,14 @@ class Listener:
         except BlockingIOError:
             if len(self._delayed) < MAX_DELAYED:
                 self._delayed[connection] = self._loop.call_later(MAX_SILENT_SECONDS, self._reject, connection)
-                self._loop.add_reader(connection, self._serve_health_or_reject, connection, source)
+                self._loop.add_reader(connection, self._serve_reserved_or_reject, connection, source)
                 self._silent.add(connection)
                 return
             start = b""
         except OSError:
             start = b""
-        if start.startswith(HEALTH_REQUEST_LINES) and self._admission.connections.has_room_for_health():
-            self._serve(connection, source, only_health=True)
+        if start.startswith(RESERVED_LINES) and self._admission.connections.has_reserved_room_for(source):
+            self._serve(connection, source, only_reserved=True)
         elif start and len(self._delayed) < MAX_DELAYED:
             self._delayed[connection] = self._loop.call_later(REJECTION_DELAY_SECONDS, self._reject, connection)
         else:
@@ -110,9 +111,9 @@ class Listener:
         self._admission.rejections.record("connections")
         reject(connection)
 
-    def _serve(self, connection: socket.socket, source: Source, *, only_health: bool = False) -> None:
+    def _serve(self, connection: socket.socket, source: Source, *, only_reserved: bool = False) -> None:
         protocol = self._create_protocol()
-        protocol.register(source, only_health=only_health)
+        protocol.register(source, only_reserved=only_reserved)
         task = self._loop.create_task(self._connect(connection, protocol))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)

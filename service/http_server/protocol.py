@@ -2,12 +2,14 @@
 
 Only the protocol sees every byte, so it applies these limits:
 
-- header section: 64 KiB (431), 10 seconds (408)
+- header section: 64 KiB (431), 10 seconds and a minimum rate (408)
 - pipelined requests: 32 (400)
 - trailers and chunk extensions: 8 KiB between two bytes of a body (431)
 - body: memory in total and per address (503), and time (408); see `settings.Limits`
-- connections beyond the limits of `Admission`: health checks only (503)
-- during a flood of rejections: no data for one to two seconds after a request was rejected
+- connections beyond the limits of `Admission`: health, discovery and sign-in only (503)
+- during a flood of rejections: no data for one to two seconds after a request was rejected, except from a trusted proxy
+
+Requests start in turn (`Turns`).
 """
 
 import asyncio
@@ -16,31 +18,39 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from uuid import uuid4
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from service.http_server.connections import JoinedWrites
+from service.http_server.admission import RESERVED_PATHS
+from service.http_server.connections import State
+from service.http_server.joined_writes import JoinedWrites
 from service.http_server.request_metrics import spread
 from service.http_server.response_cycle import ResponseCycle
+from service.http_server.turns import Turn
 from service.settings import VERSION, Limits
 
 if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
     from service.http_server.admission import Admission
     from service.http_server.bodies import IncomingBody
     from service.http_server.connections import Source
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_TRAILER_BYTES = 8 * 1024
+# Part of the time of a head after which it must arrive at the minimum rate.
+HEAD_GRACE = 0.4
 MAX_PIPELINED = 32
 # The parser buffers incomplete lines, so the limits are checked after each piece.
 MAX_READ_BYTES = 16 * 1024
 # The shortest `Retry-After`.
 FLOOD_PAUSE_SECONDS = 1.0
-READINESS_PATH = "/readyz"
-HEALTH_PATHS = ("/healthz", READINESS_PATH)
+HEAD_TOO_SLOW = (408, "REQUEST_TIMEOUT", "the request's head arrives too slowly while many connections wait")
 TOO_MANY_CONNECTIONS = (503, "SERVICE_UNAVAILABLE", "too many connections")
 RETRY_AFTER_SECONDS = 1
 _UCRED = struct.Struct("3i")  # Linux, struct ucred: pid, uid, gid
@@ -63,7 +73,12 @@ class HttpProtocol(HttpToolsProtocol):
         self._bodies: deque[IncomingBody] = deque()
         """Bodies of unanswered requests; the last is in transit."""
         self._trailers = 0
-        self._only_health = False
+        self._only_reserved = False
+        self._is_shared = False
+        """Whether a trusted proxy sends requests of several clients."""
+        self._is_pipelined = False
+        """Whether a request starts that waited for the response to an earlier one."""
+        self._head_began = self._first_byte_at = 0.0
         self._parse_error: tuple[int, str, str] | None = None
         self._queued_rejection: tuple[int, str, str] | None = None
         """Sent after the responses to earlier requests; reading has ended."""
@@ -82,10 +97,11 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._start_header_timer()
 
-    def register(self, source: "Source", *, only_health: bool) -> None:
+    def register(self, source: "Source", *, only_reserved: bool) -> None:
         assert self.admission is not None
-        self._only_health = only_health
-        self.admission.connections.add(self, source, only_health=only_health)
+        self._only_reserved = only_reserved
+        self._is_shared = source.address is None and not source.local
+        self.admission.connections.add(self, source, only_reserved=only_reserved)
 
     def eof_received(self) -> None:
         self._writes.flush()  # the transport closes itself afterwards
@@ -108,8 +124,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         if len(self.pipeline) >= MAX_PIPELINED:
             self._reject(400, "INVALID_REQUEST", f"more than {MAX_PIPELINED} requests wait on this connection")
-        if self.admission is not None:
-            self.admission.connections.set_busy(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Later fields are trailers, not headers.
@@ -120,16 +134,41 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_headers = False
         self._cancel_header_timer()
         self._check_headers()
+        if self.admission is not None:
+            self.admission.connections.set_state(self, State.BUSY)
         super().on_headers_complete()
         # uvicorn has no setting for the class. The application starts in the next iteration of the event loop.
         self.cycle.__class__ = ResponseCycle
         self._in_body = True
         self._trailers = 0
-        if self._only_health:
+        if self._only_reserved:
             self.cycle.keep_alive = False
         if self.admission is not None:
             body = self.admission.expect_body(cast("dict[str, Any]", self.scope), self.loop.time())
             self._bodies.append(body)
+
+    def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
+        """Start a request in its turn."""
+        if self.admission is None:
+            super()._start_asgi_task(cycle, app)
+            return
+        scope = cast("dict[str, Any]", cycle.scope)
+        scope["frost.connection"] = self
+        lane = scope["frost.lane"] = self.admission.lane_of(scope, pipelined=self._is_pipelined)
+        turn = Turn(self.admission.turns, lane, partial(self._start, cycle, app), self._fail_start)
+        scope["frost.turn"] = turn
+        self.admission.turns.add(turn)
+
+    def _start(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
+        if self.transport.is_closing():
+            # The client did not wait.
+            cast("dict[str, Any]", cycle.scope)["frost.turn"].end()
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _fail_start(self) -> None:
+        if not self.transport.is_closing():
+            self._send_rejection(500, "INTERNAL_ERROR", "the request could not be started")
 
     def _check_headers(self) -> None:
         if self.parser.get_http_version() not in ("1.0", "1.1"):
@@ -137,7 +176,7 @@ class HttpProtocol(HttpToolsProtocol):
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
             self._reject(400, "INVALID_REQUEST", "the request must have exactly one Host header")
-        if self._only_health and httptools.parse_url(self.url).path.decode("latin-1") not in HEALTH_PATHS:
+        if self._only_reserved and httptools.parse_url(self.url).path.decode("latin-1") not in RESERVED_PATHS:
             self._reject(*TOO_MANY_CONNECTIONS)
 
     def _reject(self, status: int, code: str, message: str) -> NoReturn:
@@ -161,7 +200,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
-            self._set_idle_if_unused()
+            self._update_state()
 
     def on_response_complete(self) -> None:
         if self._bodies:
@@ -170,8 +209,10 @@ class HttpProtocol(HttpToolsProtocol):
             if not self.transport.is_closing():
                 self._send_rejection(*self._queued_rejection)
             return
+        self._is_pipelined = True
         super().on_response_complete()
-        self._set_idle_if_unused()
+        self._is_pipelined = False
+        self._update_state()
         self._pause_in_flood()
 
     def _pause_in_flood(self) -> None:
@@ -179,7 +220,7 @@ class HttpProtocol(HttpToolsProtocol):
 
         Otherwise, clients that repeat it at once would cost more than the requests that are served.
         """
-        if self.admission is None or not self.admission.rejections.is_flood():
+        if self.admission is None or self._is_shared or not self.admission.rejections.is_flood():
             return
         if self.cycle.scope.get("frost.shed") and not self.pipeline and not self.transport.is_closing():
             self.flow.pause_reading()
@@ -190,10 +231,11 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.flow.resume_reading()
 
-    def _set_idle_if_unused(self) -> None:
-        in_use = self._in_headers or self._in_body or self.pipeline or not self.cycle.response_complete
-        if self.admission is not None and not in_use:
-            self.admission.connections.set_idle(self)
+    def _update_state(self) -> None:
+        """Let the connection be closed in favour of others unless a request is in progress."""
+        is_complete = self.cycle is None or self.cycle.response_complete
+        if self.admission is not None and is_complete and not self._in_body and not self.pipeline:
+            self.admission.connections.set_state(self, State.HEAD if self._in_headers else State.IDLE)
 
     # Timeouts
 
@@ -202,20 +244,35 @@ class HttpProtocol(HttpToolsProtocol):
         return self.admission.limits if self.admission is not None else Limits()
 
     def _start_header_timer(self) -> None:
-        self._header_timer = self.loop.call_later(self._limits.header_seconds, self._header_timeout)
+        self._head_began = self._first_byte_at = self.loop.time()
+        self._set_header_timer()
+
+    def _set_header_timer(self) -> None:
+        """Let the head be complete in time: earlier if it arrives slower than the minimum rate."""
+        limits, due = self._limits, self._head_began + self._limits.header_seconds
+        if self._header_bytes:
+            seconds = limits.header_seconds * HEAD_GRACE + self._header_bytes / limits.header_bytes_per_second
+            due = min(due, self._first_byte_at + seconds)
+        self._cancel_header_timer()
+        self._header_timer = self.loop.call_at(due, self._header_timeout, self._header_bytes)
 
     def _cancel_header_timer(self) -> None:
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
 
-    def _header_timeout(self) -> None:
+    def _header_timeout(self, header_bytes: int) -> None:
+        limits = self._limits
         if self.cycle is not None and not self.cycle.response_complete:
             # Do not interrupt the previous response.
             self._start_header_timer()
+        elif self._header_bytes > header_bytes and self.loop.time() < self._head_began + limits.header_seconds:
+            self._set_header_timer()
         elif not self.transport.is_closing():
-            seconds = self._limits.header_seconds
-            self.send_error(408, "REQUEST_TIMEOUT", f"the request's head did not arrive within {seconds:g} seconds")
+            seconds = limits.header_seconds
+            self.send_error(
+                408, "REQUEST_TIMEOUT", f"the request's head did not arrive within {seconds:g} seconds, or too slowly"
+            )
 
     def _start_body_timer(self) -> None:
         limits = self.admission.limits if self.admission is not None else None
@@ -278,8 +335,13 @@ class HttpProtocol(HttpToolsProtocol):
             self._header_bytes += len(piece)
             if self._header_bytes > MAX_HEADER_BYTES:
                 self.send_error(431, "HEAD_TOO_LARGE", f"the request's head is larger than {MAX_HEADER_BYTES} bytes")
-            elif self._header_timer is None:
+                return
+            if self._header_timer is None:
                 self._start_header_timer()
+            elif self._header_bytes == len(piece):
+                self._first_byte_at = self.loop.time()
+                self._set_header_timer()
+            self._update_state()
         elif self._in_body:
             if self._trailers > MAX_TRAILER_BYTES:
                 self.send_error(431, "TRAILERS_TOO_LARGE", f"trailers are larger than {MAX_TRAILER_BYTES} bytes")
@@ -295,9 +357,14 @@ class HttpProtocol(HttpToolsProtocol):
 
     # Rejections without the application
 
-    def close_idle(self) -> None:
+    def close_early(self) -> None:
+        """Close a connection in favour of another one."""
         self._closed_early = True
-        if (transport := cast("asyncio.Transport | None", self.transport)) is not None:
+        if (transport := cast("asyncio.Transport | None", self.transport)) is None:
+            return
+        if self._in_headers and self._header_bytes:
+            self._send_rejection(*HEAD_TOO_SLOW)
+        else:
             transport.close()
 
     def send_error(self, status: int, code: str, message: str) -> None:

@@ -20,6 +20,7 @@ FLOOD_REJECTIONS = 100
 ADVICE: Mapping[str, str] = {
     "connections": "too many connections: raise FROST_PLATFORM_MAX_CONNECTIONS or its limit per address",
     "requests": "too many requests: raise FROST_PLATFORM_MAX_REQUESTS or its limit per address, or add a replica",
+    "unauthenticated": "too many requests of a network without a valid credential: block it, or check its clients",
     "bodies": "too many request bodies: raise FROST_PLATFORM_MAX_BODY_MEBIBYTES or its limit per address",
     "late_bodies": "request bodies arrive too slowly: check the network, or raise FROST_PLATFORM_BODY_SECONDS",
     "large_bodies": "too many large bodies wait: send them one after another",
@@ -54,14 +55,19 @@ class Rejections:
     def record(self, limit: str) -> None:
         """Count a rejection, and log at most once a second."""
         self.counts[limit] += 1
-        now = self._clock()
-        if now - self._second >= 1.0:
-            self._second, self._in_second = now, 0
-        self._in_second += 1
+        now = self.count_for_flood()
         if now - self._logged_at >= LOG_INTERVAL_SECONDS:
             self._logged_at = now
             counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
             logger.warning("overloaded: %s; refused since the start: %s", ADVICE[limit], counts)
+
+    def count_for_flood(self) -> float:
+        """Count a refused request for `is_flood` only; return the time."""
+        now = self._clock()
+        if now - self._second >= 1.0:
+            self._second, self._in_second = now, 0
+        self._in_second += 1
+        return now
 
     def is_flood(self) -> bool:
         """Return whether the last second had so many rejections that they delay other requests."""

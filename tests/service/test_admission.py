@@ -15,14 +15,16 @@ from anyio.to_thread import run_sync
 from starlette.types import Receive, Scope, Send
 
 from service.errors import ApiError
-from service.http_server.admission import Admission, Requests
+from service.http_server.admission import MAX_RESERVED_REQUESTS_OF_NETWORK, Admission, Requests
 from service.http_server.bodies import BodyMemory, IncomingBody, KnownAddresses
 from service.http_server.client import client_of
-from service.http_server.connections import LOCAL, Connections, Source
+from service.http_server.connections import LOCAL, Connections, Source, State
 from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
 from service.http_server.request_metrics import FLOOD_REJECTIONS
+from service.http_server.turns import Kind
+from service.principal import Principal
 from service.settings import MEBIBYTE, Limits
 from tests.service.running import read_until_closed
 
@@ -71,7 +73,7 @@ class Idle:
 
     closed = False
 
-    def close_idle(self) -> None:
+    def close_early(self) -> None:
         self.closed = True
 
 
@@ -86,11 +88,11 @@ def test_the_connection_that_is_idle_for_longest_is_closed_first() -> None:
     # Both are new: their requests may be on the way.
     assert not connections.has_room_for(one)
     now = 10.0
-    connections.set_busy(first)
+    connections.set_state(first, State.BUSY)
     assert connections.has_room_for(one)
     assert (first.closed, second.closed) == (False, True)
     connections.add(third, one)
-    connections.set_busy(third)
+    connections.set_state(third, State.BUSY)
     assert not connections.has_room_for(one)
     assert connections.has_room_for(Source("192.0.2.2"))
 
@@ -102,7 +104,8 @@ def test_connections_and_requests_keep_an_eighth_for_the_unix_socket() -> None:
     for source, address, other, accepted in ((Source(), "192.0.2.1", "192.0.2.2", 14), (LOCAL, None, None, 2)):
         for _ in range(accepted):
             assert connections.has_room_for(source)
-            connections.add(Idle(), source)
+            connections.add(connection := Idle(), source)
+            connections.set_state(connection, State.BUSY)
             requests.enter(address)
         assert not connections.has_room_for(source)
         with pytest.raises(ApiError):
@@ -158,7 +161,7 @@ async def test_a_connection_that_is_closed_before_it_is_used_is_not_served() -> 
         ours.setblocking(False)
         theirs.setblocking(False)
         protocol = protocol_of(Admission(Limits()))
-        protocol.close_idle()
+        protocol.close_early()
         loop = asyncio.get_running_loop()
         await loop.connect_accepted_socket(lambda: protocol, ours)
         assert await asyncio.wait_for(loop.sock_recv(theirs, 1), 5) == b""
@@ -285,3 +288,63 @@ def test_half_a_later_head_is_dropped_too_after_the_answer_under_way(connection:
     first, _, rest = read_until_closed(connection).partition(b"\r\n\r\n")
     assert first.startswith(b"HTTP/1.1 200 ")
     assert rest.startswith(b"okHTTP/1.1 408 ")
+
+
+PROXY = "192.0.2.9"
+
+
+def scope_of(client: str, *, path: str = "/api/v1/me", forwarded: str = "", key: str = "") -> dict[str, Any]:
+    headers = [(b"x-forwarded-for", forwarded.encode()), (b"x-api-key", key.encode())]
+    return {"client": (client, 1), "path": path, "headers": [header for header in headers if header[1]]}
+
+
+def test_the_lane_behind_a_trusted_proxy_is_that_of_each_request() -> None:
+    admission = Admission(Limits(), {PROXY})
+    for forwarded, network in (
+        ("198.51.100.7", "198.51.100.0"),
+        ("203.0.113.7", "203.0.113.0"),
+        ("2001:db8:0:7::1", "2001:db8:0:7::"),
+        ("::ffff:203.0.113.9", "203.0.113.0"),
+    ):
+        assert admission.lane_of(scope_of(PROXY, forwarded=forwarded), pipelined=False) == (Kind.UNKNOWN, network)
+    forged = scope_of("198.51.100.9", forwarded="203.0.113.7")
+    assert admission.lane_of(forged, pipelined=True) == (Kind.UNKNOWN, "198.51.100.0")
+
+
+def test_a_credential_has_the_lane_of_its_person_while_it_is_accepted() -> None:
+    admission = Admission(Limits())
+    for key in ("one", "two"):
+        scope = scope_of("192.0.2.1", key=key)
+        assert admission.lane_of(scope, pipelined=False).kind is Kind.UNKNOWN
+        admission.record_accepted(scope, Principal("api_key", "request", user_id="ada", key_id=key))
+    # From any address, and one lane for all of a person.
+    for key in ("one", "two"):
+        scope = scope_of("198.51.100.1", key=key)
+        assert admission.lane_of(scope, pipelined=False) == (Kind.ACCEPTED, "ada")
+        assert admission.lane_of(scope, pipelined=True) == (Kind.PIPELINED, "ada")
+    admission.record_refused(scope)
+    assert admission.lane_of(scope, pipelined=True) == (Kind.UNKNOWN, "198.51.100.0")
+    # Without a valid credential, whatever it is.
+    sign_in = scope_of("198.51.100.1", path="/api/v1/auth/cli-config", key="invented")
+    assert admission.lane_of(sign_in, pipelined=False) == (Kind.RESERVED, ("198.51.100.0", False))
+
+
+def test_requests_without_an_accepted_credential_leave_room_for_others_and_for_sign_in() -> None:
+    requests = Requests(Limits(max_requests=64, max_requests_per_address=64))
+    for number in range(16):
+        requests.enter(f"192.0.{number}.1", Kind.UNKNOWN)
+    with pytest.raises(ApiError):
+        requests.enter("198.51.100.1", Kind.UNKNOWN)
+    accepted = [requests.enter(f"198.51.{number}.1") for number in range(40)]
+    with pytest.raises(ApiError):
+        requests.enter("198.51.100.1")
+    sign_ins = [requests.enter("192.0.2.1", Kind.RESERVED) for _ in range(MAX_RESERVED_REQUESTS_OF_NETWORK)]
+    # One network does not take the places of another.
+    with pytest.raises(ApiError):
+        requests.enter("192.0.2.2", Kind.RESERVED)
+    sign_ins.append(requests.enter("203.0.113.1", Kind.RESERVED))
+    for leave in (*accepted, *sign_ins):
+        leave()
+        leave()
+    assert requests.total == 16
+    requests.enter("198.51.100.1")

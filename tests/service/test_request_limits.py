@@ -12,8 +12,9 @@ from sqlalchemy import event, select, text
 from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 
-from service.api.authorization import Credential, authenticate
-from service.authn.rate_limit import MAX_FAILURES_PER_ADDRESS, LoginThrottle, RateLimited
+from service.api.authorization import Credential, authenticate, look_up
+from service.authn.confirmation import find_refused
+from service.authn.rate_limit import MAX_FAILURES_PER_ADDRESS, MAX_UNAUTHENTICATED, LoginThrottle, RateLimited
 from service.authn.request_limits import LeasedLimits, LocalLimits, RequestLimits
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
@@ -26,7 +27,7 @@ from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.conftest import KINDS, DemoUrl, NewDatabaseUrl
 from tests.service.inside import READ_ONLY, Inside, every_connection
-from tests.service.queries import fetch, fetch_scalars
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.running import Running
 from tests.waiting import at_once
 
@@ -287,3 +288,36 @@ def test_guesses_from_one_ipv6_network_are_counted(kind: str, new_database_url: 
     assert not any(accepted[MAX_FAILURES_PER_ADDRESS + 1 :])
     assert is_accepted(attempts, "2001:db8:0:8::1")
     database.close()
+
+
+def test_a_credential_is_refused_from_the_instant_of_its_end(inside: Inside) -> None:
+    """Without its secret, as for the protection of a connection."""
+    platform = inside.platform
+    now = platform.clock.now()
+    secret = inside.stored_key(expires_at=now + timedelta(days=1))
+    principal = look_up(platform, Credential.of("api_key", secret))
+    key_id = str(principal.key_id)
+    assert find_refused(platform.database, [principal], now) == []
+    assert find_refused(platform.database, [principal], now + timedelta(days=2)) == [key_id]
+    execute(platform.database, api_keys.update().values(revoked_at=now))
+    assert find_refused(platform.database, [principal], now) == [key_id]
+
+
+def test_addresses_of_a_network_share_a_limit_of_guesses_and_of_requests_without_a_credential() -> None:
+    attempts = LoginThrottle(lambda: 0.0)
+    for number in range(4):
+        assert sum(is_accepted(attempts, f"192.0.2.{number}") for _ in range(MAX_FAILURES_PER_ADDRESS - 1)) > 290
+    while is_accepted(attempts, "192.0.2.5"):
+        pass
+    assert not is_accepted(attempts, "192.0.2.6")
+    assert is_accepted(attempts, "192.0.3.1")
+    attempts.record_success("192.0.2.6", b"in use")
+    assert attempts.refusal("192.0.2.6", b"in use") is None
+    attempts.forget(b"in use")
+    assert attempts.refusal("192.0.2.6", b"in use") is not None
+    # Guesses are no requests without a credential.
+    assert attempts.refusal("192.0.2.6", None) is None
+    for number in range(MAX_UNAUTHENTICATED + 1):
+        attempts.record_unauthenticated(f"192.0.2.{number % 250}", None)
+    assert attempts.refusal("192.0.2.9", None) is not None
+    assert attempts.refusal("192.0.3.1", None) is None
