@@ -1,6 +1,7 @@
 """Health, readiness, status, the log and the description of the API with its published operation ids."""
 
 import asyncio
+import http.client
 import json
 import logging
 import re
@@ -24,9 +25,10 @@ from service.catalogue.operations import scopes
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonFormatter, RotatingStderrHandler
+from tests.api import exchange
 from tests.people import MEMBER, OWNER, WEB_SHOP
 from tests.service.queries import execute
-from tests.service.running import Running
+from tests.service.running import Running, tcp_address
 from tests.waiting import until
 
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock", "triggers")
@@ -191,3 +193,16 @@ def test_every_described_answer_is_one_of_an_operation(routes: list[APIRoute]) -
         openapi.SPECIAL_REFUSALS,
     ):
         assert table.keys() <= ids
+
+
+def test_a_sign_in_that_is_not_available_is_no_error_in_the_log(network: Running) -> None:
+    """Anyone on the network can repeat it."""
+    host, port = tcp_address(network)
+    for number, path in enumerate(("/api/v1/auth/cli-config", "/nowhere")):
+        connection = http.client.HTTPConnection(host, port, timeout=60)
+        mark = f"not-available-{number}"
+        answer = exchange(connection, "GET", path, {"X-Request-Id": mark}, None)
+        assert answer.status == (404 if number else 503)
+        until(lambda mark=mark: mark in network.log)
+        (line,) = [one for one in map(json.loads, network.log.splitlines()) if one.get("request_id") == mark]
+        assert line["level"] == "info"
