@@ -22,7 +22,7 @@ SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
 # These end the session of their caller.
 ENDING = ("/api/v1/sessions/revoke-all", "/api/v1/sessions/current/end")
 PLACES = {"T": WEB_SHOP, "O": AURORA, "id": UNKNOWN_ID}
-WRONG = {401, 429}  # repeated requests with the same invalid key are refused without a lookup
+WRONG = {401, 429}  # after many invalid keys of an address, others are refused without a lookup
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,8 @@ def test_other_credentials(network: Network, foreign: str, workload: str, row: R
     invalid = (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
     of_invalid = {network.status(row, X_API_Key=secret) for secret in invalid}
     if row.key == "absent":
-        assert {of_foreign, of_workload, none[0], finer[0], *of_invalid} == {404}
+        assert {of_foreign, of_workload, none[0], finer[0]} == {404}
+        assert of_invalid <= {404, 429}
         return
     assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
     if row.key == "never":
