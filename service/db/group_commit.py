@@ -22,7 +22,7 @@ from service.db import sqlite
 from service.db.change_thread import current_call
 from service.db.dialect import Busy
 from service.db.prepared import PreparedConnection, PreparedStatements
-from service.db.sqlite import SAVEPOINT, Change, ChangeGroup, record_lost_transaction
+from service.db.sqlite import BUSY_SECONDS, SAVEPOINT, Change, ChangeGroup, record_lost_transaction
 
 MAX_GROUP_CHANGES = 64
 # Measured from BEGIN. Limits how long a change that has ended waits for others. On a slow disk or a busy machine the
@@ -35,6 +35,8 @@ MAX_SLOW_GROUP_SECONDS = 0.1
 PAUSE_SHARE = 0.1
 # SQLite polls at least that often.
 MAX_PAUSE_SECONDS = 0.1
+# Of a change whose time is over: the lock may be free again.
+MIN_LOCK_MILLISECONDS = 1
 
 
 class GroupCommit:
@@ -73,8 +75,8 @@ class GroupCommit:
         self._closed_at = 0.0
         """When the last group ended."""
         self._pause_seconds = 0.0
-        self._stale: ChangeGroup | None = None
-        """The last group, if its BEGIN timed out."""
+        self._locked_since: float | None = None
+        """Since when another process has the write lock, if the last BEGIN timed out."""
         self.waits = 0
         event.listen(engine, "handle_error", record_lost_transaction)
 
@@ -95,7 +97,8 @@ class GroupCommit:
             self._wait_for_turn(change, timeout_milliseconds)
             if change.group is None:
                 change.is_first = True
-                change.join(ChangeGroup(self._engine, self._clock(), timeout_milliseconds))
+                limit = self._remaining_milliseconds(change) if timeout_milliseconds is None else timeout_milliseconds
+                change.join(ChangeGroup(self._engine, self._clock(), limit))
             engine = self._first_engine if change.is_first else self._later_engine
             with PreparedConnection(engine, self._statements, change) as connection, connection.begin():
                 change.has_begun = True
@@ -111,10 +114,6 @@ class GroupCommit:
     def _wait_for_turn(self, change: Change, timeout_milliseconds: int | None) -> None:
         with self._mutex:
             if self._running is None:
-                if self._stale is not None and 0 < change.queued_at <= self._stale.opened_at:
-                    change.join(self._stale)
-                    change.has_ended = True
-                    return
                 self._running = change
                 has_waited = 0 < change.queued_at <= self._closed_at
                 is_queued = False
@@ -139,6 +138,16 @@ class GroupCommit:
                     raise Busy
             # Its turn came at the last moment.
             change.signal.wait()
+
+    def _remaining_milliseconds(self, change: Change) -> int | None:
+        """Return how long the BEGIN of a change may wait for another process; None for the default.
+
+        A change that was queued while a BEGIN timed out has waited for the same lock, and has only the rest.
+        """
+        if self._locked_since is None or not change.queued_at:
+            return None
+        waited = self._clock() - max(change.queued_at, self._locked_since)
+        return max(MIN_LOCK_MILLISECONDS, int((BUSY_SECONDS - waited) * 1000))
 
     def _end(self, change: Change) -> None:
         """Hand the transaction of an ended change to the next one, or commit it. Return after its commit.
@@ -218,16 +227,10 @@ class GroupCommit:
                 if ended is not change:
                     ended.signal.set()
             with self._mutex:
-                self._stale = group if group.has_timed_out and not change.has_begun else None
-                self._refuse_stale()
+                if change.has_begun:
+                    self._locked_since = None
+                elif group.has_timed_out and self._locked_since is None:
+                    self._locked_since = group.opened_at
                 self._closed_at = self._clock()
                 self._pause_seconds = min(PAUSE_SHARE * (self._closed_at - group.opened_at), MAX_PAUSE_SECONDS)
                 self._start_next()
-
-    def _refuse_stale(self) -> None:
-        """Fail the changes that waited while a BEGIN timed out, or each would wait as long again."""
-        while self._stale and self._waiting and self._waiting[0].queued_at <= self._stale.opened_at:
-            stale = self._waiting.popleft()
-            stale.join(self._stale)
-            stale.has_ended = True
-            stale.signal.set()

@@ -121,9 +121,8 @@ class ChangeGroup:
 
     @property
     def has_timed_out(self) -> bool:
-        """Whether BEGIN waited for another process for the default time."""
-        code = getattr(self.error, "sqlite_errorcode", 0) & 0xFF
-        return code == sqlite3.SQLITE_BUSY and not self._has_short_timeout
+        """Whether BEGIN waited for another process in vain."""
+        return getattr(self.error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
     def commit(self) -> None:
         """Commit, or set `error`."""

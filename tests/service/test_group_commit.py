@@ -5,7 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -18,8 +18,9 @@ from service.audit import entries, seals, verification
 from service.audit.entries import AuditEvent
 from service.db.dialect import Busy, is_lock_timeout, is_read_only_or_full
 from service.db.engine import Database
-from service.db.group_commit import GroupCommit
+from service.db.group_commit import MIN_LOCK_MILLISECONDS, GroupCommit
 from service.db.prepared import PreparedStatements
+from service.db.sqlite import BUSY_SECONDS
 from service.db.tables import audit_log, memberships, platform_state
 from service.principal import PLATFORM
 from tests.service.audited import SECRET, audited
@@ -310,23 +311,73 @@ def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(group: Group
     assert group.values == {}
 
 
-def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Group) -> None:
-    event.listen(group.database.engine, "connect", lambda driver, _: driver.execute("PRAGMA busy_timeout = 500"))
-    group.database.engine.dispose()
-    other = sqlite3.connect(group.url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+@contextmanager
+def failing_begins(group: Group, seconds: float) -> Iterator[list[int]]:
+    """Each BEGIN waits for 0.1 s at most, and takes some seconds of a fake clock. Yields the allowed milliseconds."""
+    limits: list[int] = []
 
-    def take_lock(_: float) -> None:
-        if not other.in_transaction:
-            other.execute("BEGIN IMMEDIATE")
+    def note(context: Any) -> None:
+        driver = context.connection.connection.driver_connection
+        limits.append(driver.execute("PRAGMA busy_timeout").fetchone()[0])
+        group.now += seconds
 
-    # The other process takes the lock between two groups.
-    group.limit(max_changes=1, sleep=take_lock)
-    require_errors(group.run(*(store(str(number)) for number in range(8))), DBAPIError, is_lock_timeout)
-    assert group.transactions.count("BEGIN") == 1
-    other.rollback()
-    other.close()
+    engine = group.database.engine
+    event.listen(engine, "connect", lambda driver, _: driver.execute("PRAGMA busy_timeout = 100"))
+    engine.dispose()
+    event.listen(engine, "handle_error", note)
+    group.now = 1.0
+    yield limits
+
+
+@contextmanager
+def other_process(group: Group) -> Iterator[sqlite3.Connection]:
+    with closing(
+        sqlite3.connect(group.url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+    ) as connection:
+        yield connection
+
+
+def test_changes_that_waited_while_another_process_had_the_lock_fail_without_another_wait(group: Group) -> None:
+    with other_process(group) as other, failing_begins(group, BUSY_SECONDS) as limits:
+
+        def take_lock(_: float) -> None:
+            if not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+
+        def tick() -> float:
+            group.now += 0.01
+            return group.now
+
+        # The other process takes the lock in the pause between two groups.
+        group.limit(max_changes=1, sleep=take_lock, clock=tick)
+        require_errors(group.run(*(store(str(number)) for number in range(8))), DBAPIError, is_lock_timeout)
+        other.rollback()
+    assert limits == [100, *[MIN_LOCK_MILLISECONDS] * 7]
     group.change(store("8"), "8")
     assert group.values == names(8)
+
+
+def test_a_change_that_comes_while_another_one_waits_for_the_lock_has_one_bound(group: Group) -> None:
+    """It was queued 9.9 s before the other one failed, so 0.1 s are left, and not another 10 s."""
+    late: list[Future[None]] = []
+
+    def begin_late(_: Connection, __: Any, statement: str, *rest: Any) -> None:
+        if statement == "BEGIN IMMEDIATE" and not late:
+            group.now += 1
+            late.append(group.threads.submit(group.change, store("late"), "late"))
+            waiting = group.database.group_commit._waiting  # type: ignore[union-attr]
+            until(lambda: len(waiting) == 1, TIMEOUT_SECONDS)
+
+    with other_process(group) as other, failing_begins(group, BUSY_SECONDS - 0.1) as limits:
+        group.limit(sleep=lambda _: None, clock=lambda: group.now)
+        event.listen(group.database.engine, "before_cursor_execute", begin_late)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OperationalError, match="locked"):
+            group.change(store("first"), "first")
+        assert isinstance(late[0].exception(TIMEOUT_SECONDS), OperationalError)
+        other.rollback()
+    assert limits == [100, pytest.approx(100, abs=1)]
+    assert group.values == {}
 
 
 def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Group) -> None:
