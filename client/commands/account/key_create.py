@@ -58,7 +58,10 @@ EXPIRES = Option(
     Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
     EXPIRES,
     Option(
-        ["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute; default 600, at most 60000."
+        ["--rate-limit"],
+        type=RequestsAMinute(),
+        metavar="N",
+        help="N requests at once and N a minute more; default 600, at most 60000.",
     ),
     Option(
         ["--save-context"],
@@ -303,7 +306,12 @@ def _retirement(old: dict[str, Any], both: timedelta) -> datetime | None:
         help="New scopes, at least one; repeat or separate with commas.",
         shell_complete=scope_names,
     ),
-    Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute, at most 60000."),
+    Option(
+        ["--rate-limit"],
+        type=RequestsAMinute(),
+        metavar="N",
+        help="N requests at once and N a minute more; at most 60000.",
+    ),
     person=True,
     examples=(
         "frost account api-key update ci --name ci-2",
