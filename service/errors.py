@@ -221,6 +221,17 @@ def read_only(request_id: str) -> ApiError:
     )
 
 
+def audit_log_broken(request_id: str) -> ApiError:
+    """503 for a change while the chain of the audit log cannot be continued."""
+    return ApiError(
+        503,
+        "SERVICE_UNAVAILABLE",
+        "the platform accepts no changes now; nothing was changed",
+        details={"requestId": request_id},
+        hint="reads still work; the audit log was altered: frost platform audit verify",
+    )
+
+
 def unavailable() -> ApiError:
     """503 while the database restarts, fails over or is overloaded."""
     return ApiError(

@@ -32,6 +32,7 @@ ORDER = (
         "token_bucket",
         "json_bodies",
         "errors",
+        "digests",
         "files",
         "principal",
         "db",

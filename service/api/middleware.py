@@ -26,6 +26,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors, logs
+from service.audit.seals import ChainBroken
 from service.authn import secret_format
 from service.authz.context import AuthorizationContext
 from service.db.dialect import is_read_only_or_full, is_transient
@@ -310,6 +311,8 @@ def log_exception(scope: Scope, error: Exception) -> None:
     if is_transient(error):
         # Without traceback, because every request fails; without message, because it names the server.
         logger.warning("the database did not respond: %s", type(error).__name__, extra=extra)
+    elif isinstance(error, ChainBroken):
+        logger.error("a change was refused: %s", error, extra=extra)
     else:
         logger.exception("request failed", extra=extra)
 
@@ -321,6 +324,8 @@ def unexpected_error(scope: Scope, error: Exception) -> ApiError:
     if is_transient(error):
         return errors.unavailable()
     request_id = scope["frost.request_id"]
+    if isinstance(error, ChainBroken):
+        return errors.audit_log_broken(request_id)
     return errors.read_only(request_id) if read_only else errors.internal_error(request_id)
 
 

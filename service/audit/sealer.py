@@ -10,7 +10,6 @@ few seconds it also looks for entries of killed processes and of replicas of the
 themselves but do not number them.
 """
 
-import hmac
 import logging
 import threading
 import time
@@ -53,6 +52,7 @@ from service.db.engine import Database
 from service.db.prepared import prepared
 from service.db.statements import named_parameters
 from service.db.tables import audit_checkpoints, audit_log
+from service.digests import are_equal
 
 logger = logging.getLogger(__name__)
 
@@ -294,7 +294,7 @@ def _seal_batch(connection: Connection, key: bytes, head: dict[str, Any], after_
     ids, hashes, refused = [], [previous], []
     for entry in entries:
         mac = entry_mac(key, entry)
-        if hmac.compare_digest(mac, entry["mac"]):
+        if are_equal(mac, entry["mac"]):
             previous = sealed_digest(key, previous, mac)
             ids.append(entry["id"])
             hashes.append(previous)

@@ -17,6 +17,7 @@ from service.db.engine import Record
 from service.db.prepared import prepared
 from service.db.statements import named_parameters
 from service.db.tables import EPOCH, MICROSECOND, audit_checkpoints, audit_head
+from service.digests import are_equal
 
 # The fields in the digest of an entry.
 ENTRY_FIELDS = (
@@ -136,7 +137,7 @@ def require_head(row: Mapping[Any, Any] | None, key: bytes) -> dict[str, Any]:
     if row is None:
         raise ChainBroken("the end of the audit log's chain is missing")
     head = {str(name): value for name, value in row.items()}
-    if not hmac.compare_digest(head_mac(key, head), head["seal"]):
+    if not are_equal(head_mac(key, head), head["seal"]):
         raise ChainBroken("the end of the audit log's chain was not written by this platform")
     return head
 
@@ -202,7 +203,7 @@ def add_checkpoint(connection: Connection, key: bytes, checkpoint: dict[str, Any
 
 
 def _require_seal(row: Record, key: bytes) -> None:
-    if not hmac.compare_digest(checkpoint_mac(key, row._mapping), row.seal):
+    if not are_equal(checkpoint_mac(key, row._mapping), row.seal):
         raise ChainBroken(f"the checkpoint of entry {row.first_sequence} was not written by this platform")
 
 

@@ -7,7 +7,6 @@ is exported, so an intact file proves the entries. A file may have several segme
 A drop needs the proof of the oldest segment. It replaces the entries by a checkpoint in one transaction.
 """
 
-import hmac
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -22,6 +21,7 @@ from service.clock import wire_time
 from service.db import dialect
 from service.db.engine import Record
 from service.db.tables import audit_checkpoints, audit_log
+from service.digests import are_equal
 
 MAX_ENTRIES = 2_000
 MAX_BYTES = 8 * 1024 * 1024
@@ -184,7 +184,7 @@ def _differs(proof: Proof) -> SegmentRefused:
 
 
 def _require_seal(proof: Proof, seal: str, key: bytes) -> None:
-    if not hmac.compare_digest(proof.seal(key), seal):
+    if not are_equal(proof.seal(key), seal):
         raise SegmentRefused(
             "NOT_EXPORTED", f"the proof of entries {proof.first} to {proof.last} was not written by this platform"
         )

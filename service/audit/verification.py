@@ -1,6 +1,5 @@
 """Verification of the audit log: its checkpoints, its head and every entry."""
 
-import hmac
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +21,7 @@ from service.audit.seals import (
 from service.db.engine import Record
 from service.db.statements import after_key
 from service.db.tables import audit_head, audit_log
+from service.digests import are_equal
 
 BATCH_SIZE = 2_000
 MIN_NUMBER = -(2**63)
@@ -93,7 +93,7 @@ class ChainWalk:
         return None
 
     def _is_equal(self, entry: Record) -> bool:
-        return hmac.compare_digest(self._digests[0](entry), entry.hash)
+        return are_equal(self._digests[0](entry), entry.hash)
 
     def _digest_with_id(self, entry: Record) -> str:
         return sealed_digest(self._key, entry.previous_hash, entry_mac(self._key, entry._mapping))
@@ -186,7 +186,7 @@ def _batches(
 def _unchained_fault(connection: Connection, key: bytes, entry: Record, until: datetime | None) -> str | None:
     """Return why an entry outside the chain is bad; None if it waits for the sealer, or an older replica wrote it."""
     if entry.mac is not None:
-        is_intact = entry.previous_hash is None and hmac.compare_digest(entry_mac(key, entry._mapping), entry.mac)
+        is_intact = entry.previous_hash is None and are_equal(entry_mac(key, entry._mapping), entry.mac)
         return None if is_intact else REFUSED
     if until is None or entry.at > until:
         return UNCHAINED

@@ -4,7 +4,6 @@ A token of a workload identity is issued in exchange for a service-account token
 revision, so removal of the identity and changes of its grants take effect immediately.
 """
 
-import hmac
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,6 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 from service.authn import secret_format
 from service.authn.secret_format import WORKLOAD_TOKEN_PREFIX, digest, lookup_prefix
 from service.db.tables import api_keys, users, workload_identities, workload_tokens
+from service.digests import are_equal
 from service.principal import Principal
 from service.principals.live_credentials import LIVE_KEY, workload_has_grant
 
@@ -24,7 +24,7 @@ def find_api_key(connection: Connection, secret_key: bytes, secret: str, at: dat
     key_hash = digest(secret_key, secret)
     # The query excludes invalid keys, so the response time does not reveal the reason.
     row = connection.execute(_KEY, {"prefix": lookup_prefix(secret), "hash": key_hash, "now": at}).one_or_none()
-    if row is None or not hmac.compare_digest(key_hash, row.key_hash):
+    if row is None or not are_equal(key_hash, row.key_hash):
         return None
     return Principal(
         kind="api_key",

@@ -26,6 +26,7 @@ from typing import IO, Any, NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from service.digests import are_equal
 from service.files import create_private
 from service.http_server import sockets
 from service.settings import Settings, from_arguments
@@ -90,7 +91,7 @@ def require_seal(backup: Backup, secret: bytes, secret_name: str) -> None:
     Raises:
         InvalidBackup: the seal is missing or wrong.
     """
-    if backup.seal is None or not hmac.compare_digest(backup.seal, seal_of(backup.content, secret)):
+    if backup.seal is None or not are_equal(seal_of(backup.content, secret), backup.seal):
         raise InvalidBackup(
             f"its seal does not match {secret_name}: the backup was altered, or another installation created it"
         )

@@ -3,15 +3,17 @@
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import select
+import pytest
+from sqlalchemy import delete, insert, select, update
 
 from service.db.engine import Database
-from service.db.tables import audit_log, operations, tenants
+from service.db.tables import audit_head, audit_log, operations, tenants
 from tests.people import AURORA, MEMBER, NEWSROOM, OUTSIDER, OWNER, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import KEYS, code
 from tests.service.audited import full_log, trace
-from tests.service.queries import fetch
+from tests.service.queries import execute, fetch, fetch_row
 from tests.service.running import Running
+from tests.waiting import until
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 X = {"displayName": "x"}
@@ -95,3 +97,31 @@ def test_a_change_that_cannot_be_logged_does_not_happen(platform: Running, platf
         assert code(platform.ask("PATCH", path, as_=OWNER, body={})) == (400, "INVALID_INPUT")
     # The key of the failed creation can be used again.
     assert platform.ask("POST", CREATE, as_=OWNER, body=body, headers=key).status == 201
+
+
+FORGED_HEADS: dict[str, dict[str, Any] | None] = {
+    "seal": {"seal": "0" * 64},
+    "seal of other letters": {"seal": "é" * 64},
+    "entries": {"entries": 1},
+    "gone": None,
+}
+
+
+@pytest.mark.parametrize("name", FORGED_HEADS)
+def test_a_change_on_a_chain_that_cannot_be_continued_is_unavailable(
+    platform: Running, platform_database: Database, name: str
+) -> None:
+    """Without a head, and with one that the platform did not write: no internal error, and nothing is stored."""
+    path = f"/api/v1/tenants/{WEB_SHOP}"
+    before = platform.get(path, as_=OWNER).json()
+    head, forged = fetch_row(platform_database, select(audit_head)), FORGED_HEADS[name]
+    execute(platform_database, delete(audit_head) if forged is None else update(audit_head).values(forged))
+    try:
+        refused = platform.ask("PATCH", path, as_=OWNER, body=X)
+        assert code(refused) == (503, "SERVICE_UNAVAILABLE")
+        assert "audit verify" in refused.json()["error"]["hint"]
+    finally:
+        execute(platform_database, delete(audit_head))
+        execute(platform_database, insert(audit_head).values(head))
+    assert platform.get(path, as_=OWNER).json() == before
+    until(lambda: platform.ask("PATCH", path, as_=OWNER, body={"displayName": before["displayName"]}).status == 200)

@@ -82,6 +82,7 @@ TAMPERING: dict[str, tuple[list[Executable], tuple[int | None, str]]] = {
     "at": ([FOURTH.values(at=NOW + timedelta(microseconds=1))], (4, ALTERED)),
     "details": ([FOURTH.values(details={"number": 3})], (4, ALTERED)),
     "hash": ([FOURTH.values(hash="0")], (4, ALTERED)),
+    "hash of other letters": ([FOURTH.values(hash="é" * 64)], (4, ALTERED)),
     "entry removed": ([delete(audit_log).where(ID == 4)], (5, MOVED)),
     "first entry removed": ([delete(audit_log).where(ID == 1)], (2, MOVED)),
     "sequence numbers swapped": (swap(SEQUENCE), (5, MOVED)),
@@ -130,7 +131,11 @@ def test_an_entry_chained_with_another_key_is_detected(log: Database) -> None:
     assert fault_after(log, FOURTH.values(target="other", hash=forged)) == (4, ALTERED)
 
 
-@pytest.mark.parametrize("tampered", [delete(audit_head), update(audit_head).values(entries=3)], ids=["gone", "other"])
+@pytest.mark.parametrize(
+    "tampered",
+    [delete(audit_head), update(audit_head).values(entries=3), update(audit_head).values(seal="é" * 64)],
+    ids=["gone", "other", "seal of other letters"],
+)
 def test_a_tampered_head_is_not_replaced_and_ends_the_log(log: Database, tampered: Any) -> None:
     execute(log, tampered)
     chain.initialize_chain(log, SECRET, NOW, rolling=False)

@@ -141,7 +141,8 @@ def test_a_refused_drop_removes_nothing(log: Database) -> None:
     for name, value in (("last", 5), ("hash", "0" * 64), ("sha256", "0" * 64), ("ends", earlier)):
         forged = replace(proof, **{name: value})  # type: ignore[arg-type]
         assert refusal(log, forged, proof.seal(KEY)) == "NOT_EXPORTED"
-    assert refusal(log, proof, proof.seal(key_of(b"another platform"))) == "NOT_EXPORTED"
+    for other in (proof.seal(key_of(b"another platform")), "é" * 64, "\udcff"):
+        assert refusal(log, proof, other) == "NOT_EXPORTED"
     with pytest.raises(ZeroDivisionError), log.write() as connection:  # noqa: PT012 - it fails at its end
         drop_segment(connection, KEY, proof, proof.seal(KEY), LATER)
         raise ZeroDivisionError

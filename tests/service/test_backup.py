@@ -215,6 +215,10 @@ UNFIT: dict[str, tuple[Forge, str]] = {
         "its seal does not match the secret in",
     ),
     "an empty seal": (change_end((tarfile.TarInfo(backup_archive.SEAL), b"")), "its seal does not match the secret in"),
+    "a seal of other bytes": (
+        change_end((tarfile.TarInfo(backup_archive.SEAL), b"\xff" * 64)),
+        "its seal does not match the secret in",
+    ),
     "without a seal": (change_end(), "it has no seal.*--trust"),
     "a bit of the database": (partial(flip_bit, "platform.db"), "damaged"),
     "a bit of the secret": (partial(flip_bit, "secret.key"), "damaged"),
