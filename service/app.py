@@ -18,7 +18,10 @@ from service.api.protected_route import ProtectedRoute
 from service.api.responses import HANDLERS
 from service.api.route_index import RouteIndex
 from service.audit import chain
+from service.audit.chain_watch import ChainWatch
+from service.audit.continuity import ChainStart
 from service.audit.entries import FLUSH_SECONDS, RefusalLog
+from service.audit.mark import MarkFile
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
@@ -111,6 +114,9 @@ def open_platform(settings: Settings) -> Platform:
     # Check the secret before the migration changes a database that belongs to another secret.
     secret = secret_for(database, settings.secret_file)
     migrate.upgrade(database)
+    mark_file = MarkFile(settings.data_dir, secret)
+    # Before a seed is loaded into a database that was emptied.
+    chain_start = ChainStart(database, secret, mark_file, settings.accept_new_chain)
     with database.read() as connection:
         has_seed = is_current(connection)
     if not has_seed:
@@ -118,10 +124,13 @@ def open_platform(settings: Settings) -> Platform:
 
         loader.load(database, clock, settings.world, secret, settings.data_dir)
     # SQLite has a single process, so no replica of an older version.
-    rolling = database.kind == "postgresql" and stored_revision not in (None, migrate.HEAD)
-    chain.initialize_chain(database, secret, clock.now(), rolling=rolling)
-    request_metrics = RequestMetrics()
-    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure)
+    is_upgrade = stored_revision not in (None, migrate.HEAD)
+    rolling = database.kind == "postgresql" and is_upgrade
+    request_metrics, chain_watch = RequestMetrics(), ChainWatch(database, secret, mark_file, clock)
+    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure, chain_watch.require_intact)
+    chain_watch.mark = chain_start.finish(
+        clock.now(), rolling=rolling, is_new=stored_revision is None, is_upgrade=is_upgrade
+    )
     issuer: TrustedIssuer = (
         # Replicas share the secret and the signing key.
         LocalIssuer(database, clock, settings.secret_file.parent, secret)
@@ -153,6 +162,7 @@ def open_platform(settings: Settings) -> Platform:
         request_metrics=request_metrics,
         refusals=refusals,
         sealer=Sealer(database, secret),
+        chain_watch=chain_watch,
         writer=BatchWriter(
             database,
             (request_limits, credential_use),

@@ -16,6 +16,7 @@ and to differ between processes:
 | `LoginThrottle` | only delays; on PostgreSQL, failures after a lookup are counted in the database |
 | `WorkQueues`, `LargeBodyLimiter` | per process |
 | `RefusalLog` | the first of identical refusals is written at once; further ones are added up each minute |
+| `ChainWatch`: the mark | written each second; each process has its own file |
 | `Sealer` | entries are in the database; another process seals them |
 | open event streams | poll the database; clients reconnect |
 | `Worker`: running jobs | rows have the progress; another process continues |
@@ -32,6 +33,7 @@ from datetime import datetime
 
 from starlette.requests import Request
 
+from service.audit.chain_watch import ChainWatch
 from service.audit.entries import RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
@@ -76,6 +78,7 @@ class Platform:
     request_metrics: RequestMetrics
     refusals: RefusalLog
     sealer: Sealer
+    chain_watch: ChainWatch
     writer: BatchWriter
     work: WorkQueues
     large_bodies: LargeBodyLimiter

@@ -87,6 +87,7 @@ class Server(uvicorn.Server):
         for listening in sockets or ():
             self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
         self.platform.sealer.start()
+        self.platform.chain_watch.start()
         self.worker.start()
         self.platform.writer.start()
 
@@ -140,6 +141,7 @@ class Server(uvicorn.Server):
         await asyncio.to_thread(self.platform.writer.stop)
         await asyncio.to_thread(self.platform.refusals.close)
         await asyncio.to_thread(self.platform.sealer.stop)
+        await asyncio.to_thread(self.platform.chain_watch.stop)
         await self.platform.database.loop_reads.close()
         self.platform.database.close()
 

@@ -106,6 +106,8 @@ class Settings:
     public_url: str | None = None
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
+    accept_new_chain: str | None = None
+    """Why the operator accepts an audit log that does not continue its mark."""
 
 
 class Option(NamedTuple):
@@ -137,6 +139,7 @@ OPTIONS = (
     Option("ASSUME", "claims to assume for the issuer's tokens: email_verified, auth_time or both", "CLAIMS"),
     Option("PUBLIC_URL", "https URL for clients; default: the listen address", "URL"),
     Option("WORLD", "seed of a new database: demo, empty or large; default demo, or empty with --listen", "NAME"),
+    Option("ACCEPT_NEW_CHAIN", "start once on an audit log that was set back or replaced, and record why", "REASON"),
     Option("IDLE_MINUTES", "stop after N minutes without a request, 0 to disable; default 30, or 0 with --listen", "N"),
     Option("PROXIES", "comma-separated addresses of proxies with a trusted X-Forwarded-For header"),
     Option("REQUESTS_PER_MINUTE", "requests per minute of each session and workload identity; default 3000"),
@@ -317,6 +320,7 @@ def _settings(values: _Values) -> Settings:
         public_url=_public_url(values.text("PUBLIC_URL")),
         limits=_limits(values),
         retention=_retention(values),
+        accept_new_chain=_reason(values.text("ACCEPT_NEW_CHAIN")),
     )
 
 
@@ -368,6 +372,12 @@ def _assumed_claims(text: str | None, issuer: str) -> frozenset[str]:
     if not claims <= set(ASSUMABLE_CLAIMS):
         raise ValueError(f"--assume takes {' and '.join(ASSUMABLE_CLAIMS)} separated by commas, not {text!r}")
     return claims
+
+
+def _reason(text: str | None) -> str | None:
+    if text is not None and (not text.strip() or len(text) > MAX_NAME_LENGTH or not text.isprintable()):
+        raise ValueError(f"--accept-new-chain must be a reason of up to {MAX_NAME_LENGTH} characters on one line")
+    return text
 
 
 def _proxies(text: str) -> frozenset[str]:

@@ -215,7 +215,8 @@ def _exit_error(code: int, environ: Mapping[str, str]) -> FrostError:
     )
 
 
-_DATA = ("platform.db", "workflows.db")
+# The mark first: a database that is older than its mark could not start.
+_DATA = ("audit.mark", "platform.db", "workflows.db")
 _KEYS = "world-keys.json"
 
 

@@ -2,8 +2,8 @@
 
 Each entry has a keyed digest of its fields and the previous digest. `audit_head` authenticates the number of entries
 and the last digest, so that a truncation is detected too. The key is derived from the platform's secret: write access
-to the database is not enough to forge a chain. A restored older database is valid; if it has no chain, the next start
-begins a new chain (`began_at`). To detect this, store the output of `frost platform audit verify` elsewhere.
+to the database is not enough to forge a chain. An older database that is put back is valid by itself, and a database
+without a chain gets one at the next start (`began_at`). The mark in the data directory detects both (`mark.py`).
 
 On SQLite, which has a single writer, a change chains its entries in its own transaction.
 
@@ -26,11 +26,23 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, event, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, event, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from service.audit.sealer import UNSEALED, insert_unsealed
-from service.audit.seals import ENTRY_FIELDS, GENESIS_HASH, HEAD_ID, digest, head_mac, key_of, lock_head, update_head
+from service.audit.seals import (
+    ENTRY_FIELDS,
+    GENESIS_HASH,
+    HEAD_ID,
+    NOTHING,
+    ChainBroken,
+    digest,
+    head_mac,
+    key_of,
+    load_dropped,
+    lock_head,
+    update_head,
+)
 from service.audit.verification import entry_batches
 from service.db.dialect import upsert_insert
 from service.db.engine import Database
@@ -50,11 +62,17 @@ _INSERT = prepared(
 )
 
 
-def install_audit_hooks(database: Database, secret: bytes, on_failure: Callable[[], None] = lambda: None) -> None:
+def install_audit_hooks(
+    database: Database,
+    secret: bytes,
+    on_failure: Callable[[], None] = lambda: None,
+    require_intact: Callable[[], None] = lambda: None,
+) -> None:
     """Write the entries of `entries.record` when their transaction commits.
 
     Args:
         on_failure: called when a change is rolled back because its entry cannot be written.
+        require_intact: raises ChainBroken while changes are refused.
     """
     key = key_of(secret)
     write = _writer_of(database)
@@ -66,6 +84,7 @@ def install_audit_hooks(database: Database, secret: bytes, on_failure: Callable[
         entries, connection.info[PENDING] = connection.info.get(PENDING), []
         if entries:
             try:
+                require_intact()
                 write(connection, key, entries)
             except Exception:
                 on_failure()
@@ -142,20 +161,45 @@ def initialize_chain(database: Database, secret: bytes, at: datetime, *, rolling
         claim = upsert_insert(connection, audit_head).values(**first, seal=head_mac(key, first))
         if connection.scalar(claim.on_conflict_do_nothing().returning(audit_head.c.id)) is None:
             return
-        count, previous = 0, GENESIS_HASH
-        chain_entry = (
-            update(audit_log)
-            .where(audit_log.c.id == bindparam("row"))
-            .values(previous_hash=bindparam("previous"), hash=bindparam("own"), sequence=bindparam("number"))
-        )
-        for batch in entry_batches(connection):
-            parameters = []
-            for entry in batch:
-                own = digest(key, previous, entry._mapping)
-                count += 1
-                parameters.append({"row": entry.id, "previous": previous, "own": own, "number": count})
-                previous = own
-            connection.execute(chain_entry, parameters)
-        update_head(connection, key, first, entries=count, hash=previous)
+        count = _chain_entries(connection, key, first)
     if count:
         logger.info("the audit log is now a chain of %s entries", count)
+
+
+def begin_again(database: Database, secret: bytes, at: datetime) -> None:
+    """Begin another chain with the entries that are there, after an operator has accepted them.
+
+    It follows the dropped entries. Checkpoints that are damaged are removed.
+    """
+    key = key_of(secret)
+    with database.bulk_write() as connection:
+        try:
+            dropped = load_dropped(connection, key)
+        except ChainBroken:
+            connection.execute(delete(audit_checkpoints))
+            dropped = NOTHING
+        connection.execute(delete(audit_head))
+        first = {"id": HEAD_ID, "entries": dropped.entries, "hash": dropped.hash, "began_at": at}
+        first["unchained_until"] = None
+        connection.execute(insert(audit_head).values(**first, seal=head_mac(key, first)))
+        _chain_entries(connection, key, first)
+
+
+def _chain_entries(connection: Connection, key: bytes, head: dict[str, Any]) -> int:
+    """Chain all entries after a head, in the order of their ids; return the number of the last one."""
+    count, previous = head["entries"], head["hash"]
+    chain_entry = (
+        update(audit_log)
+        .where(audit_log.c.id == bindparam("row"))
+        .values(previous_hash=bindparam("previous"), hash=bindparam("own"), sequence=bindparam("number"), mac=None)
+    )
+    for batch in entry_batches(connection):
+        parameters = []
+        for entry in batch:
+            own = digest(key, previous, entry._mapping)
+            count += 1
+            parameters.append({"row": entry.id, "previous": previous, "own": own, "number": count})
+            previous = own
+        connection.execute(chain_entry, parameters)
+    update_head(connection, key, head, entries=count, hash=previous)
+    return int(count)

@@ -49,6 +49,8 @@ class AuditEvent(StrEnum):
     API_KEY_REVOKE = "api_key.revoke"
     API_KEY_ROTATE = "api_key.rotate"
     API_KEY_UPDATE = "api_key.update"
+    AUDIT_CHAIN_ACCEPT = "audit.chain.accept"
+    AUDIT_CHAIN_ADOPT = "audit.chain.adopt"
     AUDIT_DROP = "audit.drop"
     DEFAULT_TAGS_APPLY = "default_tags.apply"
     DEFAULT_TAGS_APPLY_COMPLETE = "default_tags.apply.complete"

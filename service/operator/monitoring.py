@@ -128,11 +128,12 @@ def database_check(platform: Platform) -> str:
 
 
 def audit_check(platform: Platform) -> str:
-    """Return `ok`, `busy` (concurrent writes), `broken` (the chain's head is invalid) or `unwritable`.
+    """Return `ok`, `busy` (concurrent writes), `broken` (the chain is not that of the mark) or `unwritable`.
 
     With the last two, every change fails.
     """
     try:
+        platform.chain_watch.require_intact()
         return "ok" if chain.can_append(platform.database, platform.secret) else "unwritable"
     except Busy:
         return "busy"

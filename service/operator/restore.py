@@ -15,16 +15,20 @@ import shutil
 import sqlite3
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, insert, select, text
+from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from service import files
+from service.audit.continuity import current_mark
+from service.audit.mark import MARK_FILE, Mark, MarkFile, Origin
 from service.audit.seals import key_of
 from service.audit.verification import verify
+from service.clock import wire_time
 from service.db import copy_tables, dialect, migrate
 from service.db.engine import APPLICATION, Database
 from service.db.tables import executors, platform_state
@@ -71,7 +75,10 @@ def _restore(settings: Settings, path: Path, trust: bool, verify_with: Path | No
         manifest = _unpack_verified(settings, path, staged, trust, verify_with)
         secret = (staged / backup_archive.SECRET).read_bytes()
         if manifest["database"] == "sqlite":
-            audit_ok = _is_audit_intact(sqlite_url(staged / backup_archive.DATABASE), secret, manifest)
+            url = sqlite_url(staged / backup_archive.DATABASE)
+            audit_ok = _is_audit_intact(url, secret, manifest)
+            with contextlib.closing(Database(url)) as database, database.read() as connection:
+                _stage_mark(connection, staged, secret, manifest)
             files.fsync_directory(staged)
             staged.rename(folder / READY)
             files.fsync_directory(folder)
@@ -176,7 +183,8 @@ def finish_interrupted_restore(settings: Settings) -> None:
         for suffix in _SQLITE_SUFFIXES:
             database.with_name(database.name + suffix).unlink(missing_ok=True)
         _move_into_place(ready / backup_archive.DATABASE, database)
-    for name in ("world-keys.json",) if backup_archive.has_shared_secret(settings) else backup_archive.FILES:
+    names = ("world-keys.json",) if backup_archive.has_shared_secret(settings) else backup_archive.FILES
+    for name in (MARK_FILE, *names):
         # Missing files were moved before a crash, or are not in the backup.
         with contextlib.suppress(FileNotFoundError):
             (ready / name).replace(backup_archive.installed_path(settings, name))
@@ -244,12 +252,23 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
             connection.execute(insert(platform_state).values(name=MARK, value=mark))
             connection.execute(delete(executors))
             dialect.analyze(connection)
+            # Before the commit, after which the next start finishes the restore.
+            _stage_mark(connection, staged, secret, manifest)
     except (DBAPIError, ValueError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
         raise InvalidBackup(f"the database rejects it: {' '.join(str(reason).split())[:200]}") from None
     finally:
         database.close()
     return _is_audit_intact(url, secret, manifest)
+
+
+def _stage_mark(connection: Connection, staged: Path, secret: bytes, manifest: dict[str, Any]) -> None:
+    """Write the mark of the restored chain; without a valid chain, one that takes what the next start finds."""
+    now = datetime.now(UTC)
+    mark = Mark(None, 0, "", Origin.RESTORED, wire_time(now))
+    if manifest.get("audit"):
+        mark = current_mark(connection, secret, Origin.RESTORED, now)
+    MarkFile(staged, secret).write(mark)
 
 
 def _require_no_replicas(database: Database) -> None:

@@ -10,16 +10,18 @@ from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import make_url
 
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries, segments
+from service.audit.continuity import locate
 from service.audit.entries import AuditEvent
+from service.audit.mark import Mark
 from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused
-from service.audit.verification import Verification, verify
+from service.audit.verification import Fault, Verification, verify
 from service.clock import parse_instant, wire_time
 from service.db import migrate
 from service.db.tables import platform_state, resources, tenants
@@ -62,6 +64,7 @@ def platform_status(platform: PlatformDep, context: ContextDep) -> JSONResponse:
             "stalledOperations": stalled,
             "tenants": counts.tenants,
             "resources": counts.resources,
+            "auditMark": platform.chain_watch.report(),
         }
     )
 
@@ -97,10 +100,11 @@ class Segment(BaseModel):
 
 @audit_router.get("/api/v1/platform/audit/verify", operation_id="verifyAuditLog")
 def verify_audit_log(platform: PlatformDep) -> JSONResponse:
-    """Verify the chain of the audit log; `firstBad` is null if it is intact."""
+    """Verify the chain of the audit log and that it continues its mark; `firstBad` is null if it is intact."""
+    key, mark = key_of(platform.secret), platform.chain_watch.mark
     with platform.database.read() as connection:
-        verification = verify(connection, key_of(platform.secret))
-    fault = verification.fault
+        verification = verify(connection, key)
+        fault = verification.fault or _mark_fault(connection, key, mark)
     return JSONResponse(
         {
             "entries": verification.entries,
@@ -111,8 +115,17 @@ def verify_audit_log(platform: PlatformDep) -> JSONResponse:
             "firstBad": fault and {"id": fault.id, "at": fault.at and wire_time(fault.at), "why": fault.reason},
             "head": verification.head,
             "chainedSince": verification.began_at and wire_time(verification.began_at),
+            "mark": platform.chain_watch.report(),
         }
     )
+
+
+def _mark_fault(connection: Connection, key: bytes, mark: Mark | None) -> Fault | None:
+    try:
+        locate(connection, key, mark)
+    except ChainBroken as error:
+        return Fault(None, None, str(error))
+    return None
 
 
 @audit_router.get("/api/v1/platform/audit/export", operation_id="exportAuditLog")

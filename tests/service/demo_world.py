@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from service.app import open_platform
+from service.audit.mark import MARK_FILE
 from service.seed.loader import KEY_FILE
 from service.settings import from_arguments
 
-SECRETS = ("secret.key", KEY_FILE)
+SECRETS = ("secret.key", KEY_FILE, MARK_FILE)
 _folders: dict[str, Path] = {}
 """The folders with the secrets of PostgreSQL databases that hold the world, by URL."""
 

@@ -121,6 +121,7 @@ def test_only_a_stopped_platform_is_restored_and_dropped_entries_stay_so(platfor
     assert platform.ask("POST", "/api/v1/platform/audit/drop", body=segment).status == 200
     create_backup(settings, file)
     dropped = verified(platform)["dropped"]
+    rename(platform, "Since")
     with pytest.raises(StartError, match="is already running") as running:
         restore_backup(settings, file)
     assert running.value.status == 75
@@ -129,6 +130,8 @@ def test_only_a_stopped_platform_is_restored_and_dropped_entries_stay_so(platfor
     platform.start()
     after = verified(platform)
     assert (after["ok"], after["dropped"], dropped["last"]) == (True, dropped, segment["last"])
+    # The chain is shorter than before: the restore has set the mark.
+    assert (after["mark"]["state"], after["mark"]["origin"]) == ("ok", "restored")
 
 
 Stopped = tuple[Settings, Path]
@@ -355,7 +358,7 @@ def test_a_start_finishes_or_discards_a_restore(
 ) -> None:
     settings, good = stopped
     change(settings)
-    end_process(monkeypatch, "service.files.fsync_directory", 1 if decided else 0)
+    end_process(monkeypatch, "service.files.fsync_directory", 2 if decided else 0)
     with pytest.raises(KeyboardInterrupt):
         restore_backup(settings, good)
     monkeypatch.undo()

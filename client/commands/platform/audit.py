@@ -22,7 +22,7 @@ from client.commands import output
 from client.commands.command import Group
 from client.commands.invocation import Invocation
 from client.commands.parameters import YES, Argument, Option
-from client.commands.platform.process import DATA_DIR, staff_of
+from client.commands.platform.process import DATA_DIR, mark_text, staff_of
 from client.connection import Staff
 from client.errors import FrostError, usage
 from client.tables.columns import time_text
@@ -46,8 +46,9 @@ audit = Group("audit", help="Manage the audit log of the local platform.")
 def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
     """Verify that no entry of the audit log was altered, removed, inserted or moved.
 
-    Exits with code 1 and names the first bad entry if the chain is broken. HEAD is a digest of the whole log: store
-    it elsewhere to detect later that the database was reset to an earlier state.
+    Exits with code 1 and names the first bad entry if the chain is broken, or does not continue the mark of the data
+    directory (audit.mark). HEAD is a digest of the whole log: store it elsewhere to detect later that the database
+    and the data directory were both set back.
 
     With --segment, verify that exported entries are unchanged and that the audit log continues them.
     """
@@ -72,6 +73,8 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
             ("head of the entries", head),
             ("chained since", since),
         ]
+    if mark := report.get("mark"):
+        facts.append(("mark", mark_text(mark)))
     if dropped := report.get("dropped"):
         facts.append(("dropped", f"entries {dropped['first']} to {dropped['last']}, {time_text(dropped['at'])}"))
     if report.get("unsealed"):

@@ -39,6 +39,26 @@ def staff_of(data_dir: str | None, command: str, *, starts: bool = False) -> Sta
     return Staff(os.environ, starts=starts, folder=data_dir or "")
 
 
+_ORIGINS = {
+    "new": "",
+    "upgraded": "",
+    "adopted": "adopted {}: the data directory had no mark",
+    "accepted": "another log accepted {}",
+    "restored": "restored {}",
+}
+
+
+def mark_text(mark: Mapping[str, Any]) -> str:
+    """Return the state of the mark of the audit log, for people."""
+    state = safe(mark.get("state"), 40)
+    if mark.get("reason"):
+        return f"{state}: {safe(mark['reason'], 400)}"
+    if mark.get("entries") is None:
+        return state
+    origin = _ORIGINS.get(str(mark.get("origin")), "").format(time_text(mark.get("originAt")))
+    return f"{state}, entry {safe(mark['entries'], 20)}" + (f", {origin}" if origin else "")
+
+
 WORLDS = ("demo", "empty", "large")
 
 platform = Group(
@@ -79,8 +99,10 @@ def status(run: Invocation, data_dir: str | None) -> None:
     facts = [
         ("seed" if name == "world" else name, columns.time_text(value) if name == "startedAt" else str(value))
         for name, value in document.items()
-        if run.output.wide or name in members
+        if name != "auditMark" and (run.output.wide or name in members)
     ]
+    if mark := document.get("auditMark"):
+        facts.append(("audit mark", mark_text(mark)))
     run.output.facts(document, facts)
     if document["status"] == "stopped" and paths.is_own(connection.endpoint, os.environ):
         run.output.note("the platform starts with the next command")
@@ -105,6 +127,11 @@ def status(run: Invocation, data_dir: str | None) -> None:
         ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="Seed of a new database: demo, empty or large."
     ),
     DATA_DIR,
+    Option(
+        ["--accept-new-chain"],
+        metavar="REASON",
+        help="Start once on an audit log that was set back or replaced; the log records REASON.",
+    ),
     Option(
         ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop after this idle time; 0 means never."
     ),

@@ -1,0 +1,131 @@
+"""Watches the chain of a running platform: advances its mark, and refuses changes while the chain does not continue it.
+
+A thread looks once a second, so that neither requests nor changes wait for it. It writes the mark only if the chain has
+grown: at most once a second, within a second after the last change, and at the stop.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from service.audit.continuity import facts, locate
+from service.audit.mark import Mark, MarkFile, MarkRefusedError, Origin
+from service.audit.seals import ChainBroken, key_of
+from service.clock import Clock, wire_time
+from service.db.engine import Database
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+STOP_SECONDS = 10.0
+
+
+class ChainWatch:
+    """The state of the chain in this process.
+
+    `mark` is set to what `ChainStart.finish` returns; None to take the first valid chain.
+
+    Args:
+        seconds: the pause between two looks.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        file: MarkFile,
+        clock: Clock,
+        *,
+        seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._database, self._key, self._file, self._clock = database, key_of(secret), file, clock
+        self._seconds = seconds
+        self.mark: Mark | None = None
+        """The last entry of the chain that this process has seen."""
+        self._stored: Mark | None = None
+        """What this process has written to the file."""
+        self._fault: str | None = None
+        self._write_error: str | None = None
+        self._is_failing = False
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def require_intact(self) -> None:
+        """Raise ChainBroken while changes are refused."""
+        if self._fault is not None:
+            raise ChainBroken(self._fault)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="audit mark", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write the mark of the last change, and stop."""
+        self._stopping.set()
+        if self._thread is not None:
+            # A database that does not answer must not block the exit.
+            self._thread.join(STOP_SECONDS)
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._seconds):
+            self._look_safely()
+        # After the sealer has stopped.
+        self._look_safely()
+
+    def _look_safely(self) -> None:
+        try:
+            self.look()
+        except Exception as error:
+            # The database does not answer, which requests and `/readyz` report.
+            if not self._is_failing:
+                logger.warning("the audit log cannot be compared with its mark: %s", type(error).__name__)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+    def look(self) -> None:
+        """Compare the chain with the mark. Refuse changes if it does not continue the mark, otherwise advance it."""
+        mark = self.mark
+        try:
+            with self._database.read_committed() as connection:
+                position = locate(connection, self._key, mark)
+        except ChainBroken as error:
+            self._refuse(str(error))
+            return
+        if self._fault is not None:
+            # A chain that only grew beyond the mark has raised. Its entry must be there, not in a dropped segment.
+            if mark is not None and mark.chain is not None and not position.has_marked:
+                return
+            logger.warning("the audit log continues its mark again; changes are accepted")
+            self._fault = None
+        if mark is None or mark.chain is None:
+            mark = Mark(None, 0, "", Origin.ADOPTED, wire_time(self._clock.now()))
+        self.mark = replace(mark, chain=position.chain, entries=position.entries, hash=position.hash)
+        if self.mark != self._stored:
+            self._write(self.mark)
+
+    def _refuse(self, fault: str) -> None:
+        if self._fault is None:
+            logger.error("changes are refused: %s", fault)
+        self._fault = fault
+
+    def _write(self, mark: Mark) -> None:
+        try:
+            self._file.advance(mark)
+        except (MarkRefusedError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            if self._write_error is None:
+                logger.error("%s cannot be written: %s", self._file.path, reason)
+            self._write_error = str(reason)
+        else:
+            self._stored, self._write_error = mark, None
+
+    def report(self) -> Mapping[str, Any]:
+        """Return the state of the mark, for operators."""
+        mark, fault, error = self.mark, self._fault, self._write_error
+        state = "refused" if fault else "not written" if error else "ok" if mark and mark.chain else "none"
+        origin = {"origin": mark.origin.value, "originAt": mark.at} if mark else {}
+        return {"state": state, "reason": fault or error, **(facts(mark) or {}), **origin}
