@@ -39,7 +39,7 @@ from service.context import Platform
 from service.db import migrate
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
-from service.db.statements import is_current
+from service.db.statements import get_value, is_current
 from service.default_tags import apply_job
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
@@ -118,7 +118,7 @@ def open_platform(settings: Settings) -> Platform:
     # Before a seed is loaded into a database that was emptied.
     chain_start = ChainStart(database, secret, mark_file, settings.accept_new_chain)
     with database.read() as connection:
-        has_seed = is_current(connection)
+        has_seed, is_new = is_current(connection), get_value(connection, "world") is None
     if not has_seed:
         from service.seed import loader
 
@@ -128,9 +128,7 @@ def open_platform(settings: Settings) -> Platform:
     rolling = database.kind == "postgresql" and is_upgrade
     request_metrics, chain_watch = RequestMetrics(), ChainWatch(database, secret, mark_file, clock)
     chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure, chain_watch.require_intact)
-    chain_watch.mark = chain_start.finish(
-        clock.now(), rolling=rolling, is_new=stored_revision is None, is_upgrade=is_upgrade
-    )
+    chain_watch.mark = chain_start.finish(clock.now(), rolling=rolling, is_new=is_new, is_upgrade=is_upgrade)
     issuer: TrustedIssuer = (
         # Replicas share the secret and the signing key.
         LocalIssuer(database, clock, settings.secret_file.parent, secret)

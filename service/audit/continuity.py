@@ -156,7 +156,7 @@ class ChainStart:
 
         Args:
             rolling: as for `initialize_chain`.
-            is_new: the database was empty.
+            is_new: the database had no seed, also after a first start that was interrupted.
             is_upgrade: this start migrated the database of an earlier release.
 
         """
