@@ -38,6 +38,8 @@ _PHRASES = {
     "api_key.revoke": Phrase("revoked", "revoke"),
     "api_key.rotate": Phrase("rotated", "rotate"),
     "api_key.update": Phrase("changed", "change", "{target}{changed}"),
+    "audit.chain.accept": Phrase("accepted", "accept", "another audit log"),
+    "audit.chain.adopt": Phrase("adopted", "adopt", "an audit log without a mark"),
     "audit.drop": Phrase("dropped", "drop", "exported entries of the audit log"),
     "default_tags.apply": Phrase("started", "start", "to apply the default tags to {target}"),
     "default_tags.apply.complete": Phrase("applied", "apply", "default tags to {target}{summary}"),
