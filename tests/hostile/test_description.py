@@ -157,6 +157,7 @@ def test_answers_match_the_description(platform: Running, tmp_path: Path, caller
     failures = driven(platform, tmp_path, caller, phases, 4)
     assert not failures, failures
     counts = statuses(platform) - before
-    assert counts.total() > 300
+    # Requests beyond the limit of a network without a credential are not in the log.
+    assert counts.total() > (200 if caller == "anonymous" else 300)
     assert caller != "owner" or counts[200] > 20
     assert not any(status >= 500 for status in counts)
