@@ -31,6 +31,7 @@ HEALTH_PATHS = ("/healthz", READINESS_PATH)
 SIGN_IN_PATHS = (
     "/api/v1/auth/cli-config",
     "/.well-known/authzen-configuration",
+    "/api/openapi.json",
     "/api/v1/auth/workload-token",
 )
 """Discovery and sign-in over the network, for clients without a credential."""
