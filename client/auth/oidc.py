@@ -170,9 +170,26 @@ def post(connection: Connection, url: str, form: Mapping[str, str]) -> dict[str,
     """Post a form to an endpoint of the provider and return the JSON object of the response.
 
     Raises:
-        Refused: The status is not 200.
+        Refused: The status is not 200 to 299.
         FrostError: No response (exit 7), or an invalid one (exit 1).
     """
+    document = _object(_post(connection, url, form))
+    if document is None:
+        raise _unfit("the identity provider's response is not a JSON object")
+    return document
+
+
+def revoke(connection: Connection, url: str, form: Mapping[str, str]) -> None:
+    """Post a token to the provider's revocation endpoint. The body of its response is ignored (RFC 7009, 2.2).
+
+    Raises:
+        Refused: The status is not 200 to 299.
+        FrostError: No response (exit 7).
+    """
+    _post(connection, url, form)
+
+
+def _post(connection: Connection, url: str, form: Mapping[str, str]) -> Reply:
     reply = _fetch(
         connection,
         "POST",
@@ -180,13 +197,10 @@ def post(connection: Connection, url: str, form: Mapping[str, str]) -> dict[str,
         headers={"Content-Type": "application/x-www-form-urlencoded"},
         body=urlencode(form).encode("ascii"),
     )
-    document = _object(reply)
-    if reply.status != 200:
-        code = (document or {}).get("error")
+    if not 200 <= reply.status < 300:
+        code = (_object(reply) or {}).get("error")
         raise Refused(code if isinstance(code, str) else "", reply.status)
-    if document is None:
-        raise _unfit("the identity provider's response is not a JSON object")
-    return document
+    return reply
 
 
 def redirect_of(connection: Connection, url: str) -> str:

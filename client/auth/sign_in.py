@@ -260,7 +260,7 @@ def _revoke(connection: Connection, session: Credential) -> None:
         provider = connection.provider()
         if provider.revocation and session.refresh_token and not oidc.is_platforms_own(connection, provider):
             form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": provider.client_id}
-            oidc.post(connection, provider.revocation, form)
+            oidc.revoke(connection, provider.revocation, form)
     except (FrostError, oidc.Refused):
         connection.notices.append("the identity provider could not revoke the session and may still remember you")
 

@@ -32,6 +32,7 @@ class Provider(Service):
             "interval": 0.01,
         }
         self.token_answers: list[Answer] = [(200, tokens())]
+        self.revocation: Answer = (200, {})
         self.api: Callable[[str, str], Answer] = lambda path, authorization: (200, {"id": "me"})
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.slow = 0.0
@@ -52,7 +53,9 @@ class Provider(Service):
             time.sleep(self.slow)
             return self.token_answers.pop(0) if len(self.token_answers) > 1 else self.token_answers[0]
         documents = {"/api/v1/auth/cli-config": self.cli_config, "/.well-known/openid-configuration": self.discovery}
-        documents |= {"/device": self.device, "/revoke": {}}
+        documents |= {"/device": self.device}
+        if path == "/revoke":
+            return self.revocation
         if path in documents:
             return 200, documents[path]
         return self.api(path, authorization) if path.startswith("/api/") else (404, {})

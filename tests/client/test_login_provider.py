@@ -382,6 +382,19 @@ def test_signing_out_ends_the_session_and_revokes_the_token(away: Connection, pr
     assert [form["token"] for form in provider.forms("/revoke")][1:] == ["REFRESH-2"]
 
 
+@pytest.mark.parametrize("body", [b"", b"OK", b"<html>", {}, []])
+@pytest.mark.parametrize("status", [200, 204, 400, 503])
+def test_the_status_of_a_revocation_counts_and_not_its_body(
+    away: Connection, provider: Provider, home: Home, status: int, body: object
+) -> None:
+    """RFC 7009, 2.2: the body of a successful response is ignored."""
+    provider.revocation = (status, b"" if status == 204 else body)
+    connection = signed_in(home)
+    assert sign_in.sign_out(connection)
+    warned = any("could not revoke the session" in notice for notice in connection.notices)
+    assert warned == (status >= 400)
+
+
 @pytest.mark.slow
 def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
     away: Connection, provider: Provider, home: Home
