@@ -18,6 +18,7 @@ from client.errors import Exit, FrostError
 from client.text import safe
 from client.transport.call import Call, Model, Request, record
 from client.transport.endpoint import Endpoint, issuer_route
+from client.transport.secret_mask import mask_body
 
 if TYPE_CHECKING:
     from client.config.reader import Config, Context
@@ -90,6 +91,8 @@ CLI_CONFIG: Model[CliConfig] = Model("account.CliConfig")
 _LONGEST_LIFE = 366 * 24 * 3600
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _INTERVAL = 5.0
+_SECRETS = ("refresh_token", "token", "code", "code_verifier", "device_code")
+"""Parameters that an error of the provider must not show. A token response may repeat them."""
 _LONGEST_CODE = 3600.0
 
 
@@ -198,7 +201,8 @@ def _post(connection: Connection, url: str, form: Mapping[str, str]) -> Reply:
         body=urlencode(form).encode("ascii"),
     )
     if not 200 <= reply.status < 300:
-        code = (_object(reply) or {}).get("error")
+        secrets = [form[name] for name in _SECRETS if name in form]
+        code = (_object(reply._replace(body=mask_body(reply.body, secrets))) or {}).get("error")
         raise Refused(code if isinstance(code, str) else "", reply.status)
     return reply
 

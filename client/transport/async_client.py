@@ -226,14 +226,14 @@ class AsyncClient(Driver):
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 if responses is not None and response.status_code == 200:
                     responses.append(response)
-                    return Reply(200, headers, b"", seconds)
+                    return wire.reply(200, headers, b"", seconds)
                 try:
                     body = await _read_body(response)
                 finally:
                     await response.aclose()
         except (TimeoutError, httpx.TransportError, _ResponseTooLong) as error:
             return _no_response(error, self._connection.endpoint.kind, time.monotonic() - start)
-        return Reply(response.status_code, headers, body, time.monotonic() - start)
+        return wire.reply(response.status_code, headers, body, time.monotonic() - start)
 
     async def _load_client(self) -> httpx.AsyncClient:
         async with self._opening:

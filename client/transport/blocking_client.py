@@ -188,7 +188,7 @@ def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str], timing: Tim
         if plain is not None:
             plain.close()
     received = {name.lower(): value for name, value in response.getheaders()}
-    return Reply(response.status, received, body, time.monotonic() - start)
+    return wire.reply(response.status, received, body, time.monotonic() - start)
 
 
 class _ResponseTooLong(http.client.HTTPException):

@@ -17,6 +17,7 @@ from client.text import safe
 from client.transport.call import ConnectionProtocol, Credential, NoResponse, Reply, Request, redact
 from client.transport.endpoint import TOTAL_SECONDS, Endpoint
 from client.transport.responses import connection_error, redirect_error, refusal, retry_after, retry_delay
+from client.transport.secret_mask import mask_body, mask_headers
 
 USER_AGENT = f"frost/{__version__}"
 REFRESH_MARGIN = 60
@@ -31,6 +32,10 @@ RETRY_SECONDS = 10.0
 
 SILENCE_SECONDS = 45.0
 """A stream without data for three keepalive intervals is dead."""
+
+
+_SIGNATURES = ("X-API-Key", "Authorization")
+"""The headers with a credential."""
 
 
 class Timing(NamedTuple):
@@ -51,6 +56,11 @@ class Send(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     attempt: int = 1
+
+    def reply(self, status: int, headers: Mapping[str, str], body: bytes, seconds: float) -> Reply:
+        """Return the response to this request, without its credential. Names of `headers` are lower case."""
+        secrets = [self.headers[name].removeprefix("Bearer ") for name in _SIGNATURES if name in self.headers]
+        return Reply(status, mask_headers(headers, secrets), mask_body(body, secrets), seconds)
 
 
 class Wait(NamedTuple):

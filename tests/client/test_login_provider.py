@@ -184,6 +184,14 @@ def test_members_missing_in_a_refresh_answer_are_kept(away: Connection, provider
     assert (fresh.secret, fresh.refresh_token, fresh.expires_at) == ("ACCESS-2", "REFRESH-1", 1234)
 
 
+def test_an_error_of_the_provider_does_not_show_the_token(away: Connection, provider: Provider, home: Home) -> None:
+    provider.token_answers = [(400, {"error": "REFRESH-1"})]
+    connection = signed_in(home)
+    with pytest.raises(FrostError, match="the identity provider refused") as caught:
+        connection.refresh(connection.credential())
+    assert "REFRESH-1" not in caught.value.message
+
+
 def test_invalid_grant_ends_the_session_for_good(away: Connection, provider: Provider, home: Home) -> None:
     provider.api = accepts("never")
     provider.token_answers = [(400, {"error": "invalid_grant"})]
