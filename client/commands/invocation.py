@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from client.transport.blocking_client import BlockingClient
     from client.transport.call import Call, Change, ConnectionProtocol, Versioned
     from client.transport.exchange import OnReply, RequestLogEntry
+    from client.transport.pages import PageLimits, PageTrail
 
 Answer = TypeVar("Answer")
 
@@ -42,10 +43,14 @@ class Invocation:
     Args:
         arguments: Those of the program, for use before parsing has finished.
         intervals: Intervals of a wait for an operation; None for the defaults.
+        page_limits: Numbers of pages of a list; None for the defaults.
     """
 
-    def __init__(self, arguments: list[str], intervals: "Intervals | None" = None) -> None:
+    def __init__(
+        self, arguments: list[str], intervals: "Intervals | None" = None, page_limits: "PageLimits | None" = None
+    ) -> None:
         self.intervals = intervals
+        self.page_limits = page_limits
         self.flags = Flags()
         self.config_may_be_missing = False
         """Set by commands that create the file of `--config`."""
@@ -226,23 +231,25 @@ class Invocation:
             cursor: The cursor of the page to start with.
 
         Raises:
-            FrostError: A request fails, or the platform repeats a cursor.
+            FrostError: A request fails, or the list does not end (`PageTrail.advance`).
         """
-        from client.transport.call import cursors, next_cursor
+        from client.transport.pages import next_cursor
 
         def at(cursor: str) -> "Callable[[str], Call[object]]":
             return lambda tenant_id: page(tenant_id, cursor)
 
-        trail = cursors(cursor)
-        position: str | None = next(trail)
-        while position is not None:
-            document = self.call_for_tenant(at(position))
-            following = next_cursor(document)
-            yield document[at(position)(self.tenant.tenant_id).member], following
-            try:
-                position = trail.send(following)
-            except StopIteration:
-                position = None
+        trail = self.page_trail(cursor)
+        while trail.cursor is not None:
+            document = self.call_for_tenant(at(trail.cursor))
+            member = at(trail.cursor)(self.tenant.tenant_id).member
+            yield document[member], next_cursor(document)
+            trail.advance(document, member)
+
+    def page_trail(self, cursor: str = "") -> "PageTrail":
+        """Return the position in a list, which warns of a long one."""
+        from client.transport.pages import PageLimits, PageTrail
+
+        return PageTrail(cursor, self.page_limits or PageLimits(), lambda notice: self.talk.warn(notice))
 
     def change_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Change[Any]":
         """Send a write about the selected tenant."""

@@ -17,6 +17,7 @@ from client.errors import Exit, FrostError
 
 if TYPE_CHECKING:
     from client.operations import Intervals
+    from client.transport.pages import PageLimits
 
 _PIPE_CLOSED = 141
 """Exit code that a shell reports for SIGPIPE (128 + 13): the reader has closed the pipe."""
@@ -74,17 +75,20 @@ root = Group(
 )
 
 
-def main(argv: Sequence[str], *, intervals: "Intervals | None" = None) -> int:
+def main(argv: Sequence[str], *, intervals: "Intervals | None" = None, page_limits: "PageLimits | None" = None) -> int:
     """Run a command line, without the program's name, and return its exit code. Does not raise.
 
-    `intervals` are those of a wait for an operation; None for the defaults.
+    Args:
+        argv: The command line.
+        intervals: Those of a wait for an operation; None for the defaults.
+        page_limits: Numbers of pages of a list; None for the defaults.
     """
     arguments = list(argv)
     if arguments[:1] == ["__complete"]:
         from client.commands.completion import answer
 
         return answer(arguments[1:], root)
-    run = Invocation(arguments, intervals)
+    run = Invocation(arguments, intervals, page_limits)
     try:
         code = _run(arguments, run)
         if code != Exit.DONE:

@@ -26,8 +26,6 @@ from client.transport.call import (
     Reply,
     Request,
     Versioned,
-    cursors,
-    next_cursor,
     read_json,
 )
 from client.transport.endpoint import (
@@ -49,6 +47,7 @@ from client.transport.exchange import (
     Wait,
     log_entry,
 )
+from client.transport.pages import PageTrail
 
 T = TypeVar("T")
 
@@ -85,16 +84,16 @@ class AsyncClient(Driver):
         return read_json(call, await self._reply(call))
 
     async def pages(self, call: Call[list[T]], *, size: int | None = None) -> AsyncIterator[list[T]]:
-        """Yield the pages of a list, from that of the call on. `size` is the page size, None the maximum."""
-        positions = cursors(call.cursor)
-        cursor: str | None = next(positions)
-        while cursor is not None:
-            document = await self.ask_json(call.page(cursor, size))
+        """Yield the pages of a list, from that of the call on. `size` is the page size, None the maximum.
+
+        Raises:
+            FrostError: A request fails, or the list does not end (`PageTrail.advance`).
+        """
+        trail = PageTrail(call.cursor, self._timing.pages)
+        while trail.cursor is not None:
+            document = await self.ask_json(call.page(trail.cursor, size))
             yield call.parse(document)
-            try:
-                cursor = positions.send(next_cursor(document))
-            except StopIteration:
-                cursor = None
+            trail.advance(document, call.member)
 
     async def change(self, call: Call[T]) -> Change[T]:
         """Send a write. Return its result, and whether the resource changed."""

@@ -24,8 +24,6 @@ from client.transport.call import (
     Reply,
     Request,
     Versioned,
-    cursors,
-    next_cursor,
     read_json,
 )
 from client.transport.endpoint import (
@@ -49,6 +47,7 @@ from client.transport.exchange import (
     Wait,
     log_entry,
 )
+from client.transport.pages import PageTrail
 from client.transport.responses import connection_error
 
 T = TypeVar("T")
@@ -70,16 +69,16 @@ class BlockingClient(Driver):
         return read_json(call, self.send(call.request))
 
     def pages(self, call: Call[list[T]]) -> Iterator[list[T]]:
-        """Yield the pages of a list, from that of the call on."""
-        positions = cursors(call.cursor)
-        cursor: str | None = next(positions)
-        while cursor is not None:
-            document = self.ask_json(call.page(cursor))
+        """Yield the pages of a list, from that of the call on.
+
+        Raises:
+            FrostError: A request fails, or the list does not end (`PageTrail.advance`).
+        """
+        trail = PageTrail(call.cursor, self._timing.pages)
+        while trail.cursor is not None:
+            document = self.ask_json(call.page(trail.cursor))
             yield call.parse(document)
-            try:
-                cursor = positions.send(next_cursor(document))
-            except StopIteration:
-                cursor = None
+            trail.advance(document, call.member)
 
     def change(self, call: Call[T]) -> Change[T]:
         """Send a write. Return its result, and whether the resource changed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
 from os import urandom
 from types import MappingProxyType
@@ -365,27 +365,3 @@ def page_query(limit: int | None, cursor: str, *parameters: tuple[str, str]) -> 
     if cursor:
         page.append(("cursor", cursor))
     return tuple(page)
-
-
-def cursors(first: str = "") -> Generator[str, str, None]:
-    """Yield the cursor of each page from `first` on ("" is the start). Send the page's `nextCursor`.
-
-    Raises:
-        FrostError: The platform repeats a cursor; the list would never end.
-    """
-    cursor = first
-    seen = {cursor}
-    while cursor := (yield cursor):
-        if cursor in seen:
-            raise FrostError(
-                "the platform repeats a cursor; the list would never end",
-                code="CURSOR_REPEATED",
-                hint="read the list page by page with --limit and --cursor",
-            )
-        seen.add(cursor)
-
-
-def next_cursor(document: Any) -> str:
-    """Return `nextCursor` of a response; "" on the last page."""
-    cursor = document.get("nextCursor")
-    return cursor if isinstance(cursor, str) else ""

@@ -16,6 +16,7 @@ from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
 from client.transport.call import ConnectionProtocol, Credential, NoResponse, Reply, Request, redact
 from client.transport.endpoint import TOTAL_SECONDS, Endpoint
+from client.transport.pages import PageLimits
 from client.transport.responses import connection_error, redirect_error, refusal, retry_after, retry_delay
 from client.transport.secret_mask import mask_body, mask_headers
 
@@ -39,13 +40,14 @@ _SIGNATURES = ("X-API-Key", "Authorization")
 
 
 class Timing(NamedTuple):
-    """Times of a client, in seconds."""
+    """Times of a client, in seconds, and its numbers of pages."""
 
     total: float = TOTAL_SECONDS
     """Longest time of a request, except a stream."""
     silence: float = SILENCE_SECONDS
     """Longest time of a stream without data."""
     backoff: tuple[float, ...] = BACKOFF
+    pages: PageLimits = PageLimits()
 
 
 class Send(NamedTuple):

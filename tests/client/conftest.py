@@ -4,13 +4,13 @@ import asyncio
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import client.transport.async_client
 import client.transport.blocking_client
 from client.commands.root import main
-from client.operations import Intervals
 from tests.client.certificates import Authority
 from tests.client.scripted import TENANT, Ended, Run, Scripted
 from tests.client.wire import DRIVERS, Quick
@@ -56,7 +56,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     for name in ("FROST_TENANT", "FROST_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
 
-    def ended(*words: str, **options: Intervals) -> Ended:
+    def ended(*words: str, **options: Any) -> Ended:
         code = main(words, **options)
         captured = capsys.readouterr()
         return Ended(code, captured.out, captured.err)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from client.operations import Intervals
+from client.transport.pages import PageLimits
 from tests.client.wire import KEY, Heard, Service, answer
 from tests.homes import write_config
 
@@ -41,6 +42,7 @@ class Scripted:
     def __init__(self, config: Path, run: Run) -> None:
         self.answers: dict[str, list[bytes]] = {}
         self.intervals = Intervals()
+        self.page_limits = PageLimits()
         self._config, self._run = config, run
         self.heard: list[Heard] = []
 
@@ -51,7 +53,9 @@ class Scripted:
     def run(self, *words: str) -> Ended:
         with Service(self._answer) as service:
             write_config(self._config, f"api_endpoint: {service.endpoint}\napi_key: {KEY.secret}\n")
-            ended = self._run("--config", str(self._config), *words, intervals=self.intervals)
+            ended = self._run(
+                "--config", str(self._config), *words, intervals=self.intervals, page_limits=self.page_limits
+            )
             self.heard = service.heard
             if len(self.heard) > 1 and (self.heard[-1].method, self.heard[-1].target) == ("GET", BASE):
                 self.heard.pop()  # asks for the name of the tenant that was changed

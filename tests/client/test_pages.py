@@ -12,7 +12,9 @@ from client.commands.options import next_command
 from client.errors import Exit, FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
-from client.transport.call import Request, cursors, no_content, page_query
+from client.transport.call import Request, no_content, page_query
+from client.transport.exchange import Timing
+from client.transport.pages import PageLimits
 from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
 
@@ -31,33 +33,72 @@ async def test_the_screens_read_page_after_page_until_there_is_no_cursor() -> No
         assert await pages_of(service) == [["ops", "ops"], ["last"]]
         route = "/api/v1/tenants/t/iam/groups?limit=200"
         assert [heard.target for heard in service.heard] == [route, f"{route}&cursor=c%2F1"]
-    with Service(answer(200, {"groups": [GROUP], "nextCursor": "again"})) as service:
-        with pytest.raises(FrostError, match="repeats a cursor"):
-            await pages_of(service)
-        assert len(service.heard) == 2
     with Service(answer(200, {"groups": [{"id": "g"}], "nextCursor": ""})) as service:
         with pytest.raises(FrostError) as caught:
             await pages_of(service)
         assert caught.value.code == "BAD_ANSWER"
 
 
-def test_a_command_does_not_follow_a_cursor_that_repeats(platform: Scripted) -> None:
-    platform.on("GET /iam/groups", {"groups": [], "nextCursor": "again"})
-    ended = platform.run("iam", "group", "list", "--all")
-    assert (ended.code, ended.out, "repeats a cursor" in ended.err) == (1, "", True)
-    assert platform.sent() == ["GET /iam/groups"] * 2
+def named(name: str, cursor: str) -> bytes:
+    """A page with a group."""
+    return answer(200, {"groups": [{**GROUP, "id": name, "name": name}], "nextCursor": cursor})
 
 
-def test_cursors_end_and_a_page_query_has_only_the_given_members() -> None:
-    trail = cursors()
-    assert next(trail) == ""
-    with pytest.raises(StopIteration):
-        trail.send("")
-    # A circle of several pages is noticed, also when it leads back to the first cursor.
-    trail = cursors("a")
-    assert [next(trail), trail.send("b"), trail.send("c")] == ["a", "b", "c"]
-    with pytest.raises(FrostError):
-        trail.send("a")
+ENDLESS: dict[str, tuple[list[bytes], str]] = {
+    "repeats a cursor": ([named("a", "again"), named("b", "again")], "CURSOR_REPEATED"),
+    "leads back to an earlier page": ([named("a", "1"), named("b", "2"), named("a", "3")], "ITEM_REPEATED"),
+    "repeats an item on its last page": ([named("a", "1"), named("a", "")], "ITEM_REPEATED"),
+    "has an empty page": ([named("a", "1"), answer(200, {"groups": [], "nextCursor": "2"})], "EMPTY_PAGE"),
+    "has one page too many": ([named(name, f"{name}-next") for name in "abcd"], "LIST_INCOMPLETE"),
+}
+
+
+@pytest.mark.parametrize("fault", ENDLESS)
+async def test_a_list_ends_that(fault: str) -> None:
+    answers, code = ENDLESS[fault]
+    timing = Timing(pages=PageLimits(2, 4))
+    with Service(*answers) as service, pytest.raises(FrostError) as caught:
+        list(BlockingClient(Context(service.endpoint), timing=timing).pages(groups.page("t")))
+    assert (caught.value.code, caught.value.exit_code) == (code, Exit.REFUSED)
+    with Service(*answers) as service, pytest.raises(FrostError) as caught:
+        async with AsyncClient(Context(service.endpoint), timing=timing) as client:
+            _ = [page async for page in client.pages(groups.page("t"))]
+    assert caught.value.code == code
+    assert len(service.heard) == len(answers)
+
+
+def test_a_command_warns_of_a_long_list_and_ends_an_endless_one(platform: Scripted) -> None:
+    platform.page_limits = PageLimits(3, 5)
+    platform.on("GET /iam/groups", *(named(str(number), f"c{number}") for number in range(9)))
+    ended = platform.run("iam", "group", "list", "--all", "-q")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.splitlines() == [
+        "frost: warning: 3 pages read, and the list has more",
+        "frost: the list is incomplete: it has more than 5 pages. Read the list page by page with --limit and --cursor",
+    ]
+    assert platform.sent() == ["GET /iam/groups"] * 5
+    # A list of exactly that many pages is complete.
+    platform.on("GET /iam/groups", *(named(str(number), f"c{number}" if number < 4 else "") for number in range(5)))
+    assert len(platform.document("iam", "group", "list", "--all")["items"]) == 5
+
+
+@pytest.mark.parametrize(("fault", "pages"), [(fault, len(answers)) for fault, (answers, _) in ENDLESS.items()])
+def test_every_command_that_reads_all_pages_ends_a_list_that(platform: Scripted, fault: str, pages: int) -> None:
+    platform.page_limits = PageLimits(9, 4)
+    answers, code = ENDLESS[fault]
+    platform.on("GET /iam/groups", *answers)
+    for words in (("list", "--all"), ("get", "nobody")):
+        platform.on("GET /iam/groups", *answers)
+        assert platform.run("iam", "group", *words, "-o", "json").error()["code"] == code
+        assert platform.sent() == ["GET /iam/groups"] * pages
+
+
+def test_a_single_page_may_be_empty_and_have_a_cursor(platform: Scripted) -> None:
+    platform.on("GET /iam/groups", {"groups": [], "nextCursor": "more"})
+    assert platform.document("iam", "group", "list") == {"items": [], "nextCursor": "more"}
+
+
+def test_a_page_query_has_only_the_given_members() -> None:
     assert page_query(None, "") == ()
     assert page_query(5, "c", ("memberType", "api_key")) == (("memberType", "api_key"), ("limit", "5"), ("cursor", "c"))
 

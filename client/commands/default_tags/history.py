@@ -27,7 +27,7 @@ from client.tables import default_tags
 from client.tables.columns import person_text, time_text
 from client.tables.default_tags import difference
 from client.text import safe
-from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE
 
 
 @leaf(
@@ -152,15 +152,11 @@ def _put_back(run: Invocation, number: int | None, preview: bool) -> None:
 
 def _versions(run: Invocation) -> Iterator[dict[str, Any]]:
     """Yield the versions of the set, newest first. Pages are requested as needed."""
-    trail = cursors()
-    cursor = next(trail)
-    while True:
-        answer = run.call_for_tenant(partial(calls.history_page, limit=MAX_PAGE_SIZE, cursor=cursor))
+    trail = run.page_trail()
+    while trail.cursor is not None:
+        answer = run.call_for_tenant(partial(calls.history_page, limit=MAX_PAGE_SIZE, cursor=trail.cursor))
         yield from answer["versions"]
-        try:
-            cursor = trail.send(next_cursor(answer))
-        except StopIteration:
-            return
+        trail.advance(answer, "versions")
 
 
 def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) -> None:

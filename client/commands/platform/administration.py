@@ -17,7 +17,7 @@ from client.tables import columns, quotas
 from client.tables.columns import time_text
 from client.tables.quotas import amount_text
 from client.text import safe
-from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE
 
 account = Group("account", help="Manage the accounts of the local platform.")
 
@@ -112,17 +112,13 @@ def list_requests(run: Invocation, status: str) -> None:
     """List the quota requests of organizations, newest first."""
     driver = run.driver(Staff(os.environ, starts=True))
     requests = []
-    trail = cursors()
-    cursor: str | None = next(trail)
-    while cursor is not None:
+    trail = run.page_trail()
+    while trail.cursor is not None:
         answer = driver.ask_json(
-            calls.quota_request_page("" if status == "all" else status, limit=MAX_PAGE_SIZE, cursor=cursor)
+            calls.quota_request_page("" if status == "all" else status, limit=MAX_PAGE_SIZE, cursor=trail.cursor)
         )
         requests += answer["requests"]
-        try:
-            cursor = trail.send(next_cursor(answer))
-        except StopIteration:
-            cursor = None
+        trail.advance(answer, "requests")
     run.output.records(quotas.REVIEWED, requests)
 
 
