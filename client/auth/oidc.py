@@ -252,7 +252,8 @@ def _fetch(connection: Connection, method: str, url: str, **more: Any) -> Reply:
     from client.transport.blocking_client import fetch
 
     route, target = issuer_route(url, connection.endpoint)
-    return fetch(route, connection.environ, method, target, **more)
+    hint = "" if route == connection.endpoint else "the platform of api_endpoint names this identity provider"
+    return fetch(route, connection.environ, method, target, hint=hint, **more)
 
 
 def _check_host(connection: Connection, name: str, url: str, issuer: Endpoint) -> None:

@@ -6,8 +6,10 @@ It has the rules (exchange.py) and limits of blocking_client.py, and reuses conn
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self, TypeVar, cast
@@ -16,6 +18,7 @@ import httpx
 
 from client.errors import Exit, FrostError
 from client.text import safe
+from client.transport import failures
 from client.transport.call import (
     NOT_LISTENING,
     Call,
@@ -33,7 +36,6 @@ from client.transport.endpoint import (
     CONNECT_SECONDS,
     authorities,
     check_socket_owner,
-    proxy_for,
 )
 from client.transport.exchange import (
     Driver,
@@ -48,6 +50,7 @@ from client.transport.exchange import (
     log_entry,
 )
 from client.transport.pages import PageTrail
+from client.transport.proxy import proxy_for
 
 T = TypeVar("T")
 
@@ -231,7 +234,7 @@ class AsyncClient(Driver):
                 finally:
                     await response.aclose()
         except (TimeoutError, httpx.TransportError, _ResponseTooLong) as error:
-            return _no_response(error, self._connection.endpoint.kind, time.monotonic() - start)
+            return _no_response(error, self._connection, time.monotonic() - start)
         return wire.reply(response.status_code, headers, body, time.monotonic() - start)
 
     async def _load_client(self) -> httpx.AsyncClient:
@@ -274,8 +277,7 @@ def _client(link: ConnectionProtocol, timing: Timing) -> httpx.AsyncClient:
         through = None
         if proxy is not None:
             headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
-            host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
-            through = httpx.Proxy(f"http://{host}:{proxy.port}", headers=headers)
+            through = httpx.Proxy(f"http://{proxy.authority}", headers=headers)
         transport = httpx.AsyncHTTPTransport(
             trust_env=False, limits=limits, verify=authorities(link.environ), proxy=through
         )
@@ -321,18 +323,41 @@ async def _read_body(response: httpx.Response) -> bytes:
     return b"".join(pieces)
 
 
-def _no_response(error: Exception, kind: str, seconds: float) -> NoResponse:
+def _no_response(error: Exception, link: ConnectionProtocol, seconds: float) -> NoResponse:
     """Convert an httpx error, with the texts of client/transport/blocking_client.py."""
     if isinstance(error, _ResponseTooLong):
         return NoResponse(f"the response is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)) and kind == "unix":
-            return NoResponse("the platform is not running", seconds, code=NOT_LISTENING)
+    endpoint, causes = link.endpoint, list(_causes(error))
+    if endpoint.kind == "unix" and any(isinstance(one, (FileNotFoundError, ConnectionRefusedError)) for one in causes):
+        return NoResponse("the platform is not running", seconds, code=NOT_LISTENING)
+    failure = _plain_failure(error, seconds)
+    if endpoint.kind != "https":
+        return failure
+    proxy = proxy_for(endpoint, link.environ)
+    for cause in causes:
         if type(cause).__name__ == "SSLCertVerificationError":
             reason = getattr(cause, "verify_message", "") or str(cause)
-            return NoResponse(f"the certificate was rejected: {safe(reason, 200)}", seconds, retryable=False)
+            return failures.untrusted(link.environ, reason, seconds, proxy)
+    name = next((one for one in causes if isinstance(one, socket.gaierror)), None)
+    if proxy is None:
+        return failure if name is None else failures.unresolved(endpoint, name.strerror or "", seconds)
+    if isinstance(error, httpx.ProxyError):
+        return failures.at_proxy(proxy, endpoint, str(error), seconds)
+    in_tunnel = any(isinstance(one, ssl.SSLError) for one in causes)
+    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)) and not in_tunnel:
+        reason = next((one.strerror for one in causes if isinstance(one, OSError) and one.strerror), failure.reason)
+        return failures.at_proxy(proxy, endpoint, reason, seconds)
+    return failures.through(proxy, failure)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
         cause = cause.__cause__ or cause.__context__
+
+
+def _plain_failure(error: Exception, seconds: float) -> NoResponse:
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
         return NoResponse(f"no response within {seconds:.0f} s", seconds)
     if isinstance(error, httpx.ProtocolError):

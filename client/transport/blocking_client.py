@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from client.errors import FrostError
 from client.text import safe
@@ -31,10 +31,8 @@ from client.transport.endpoint import (
     CONNECT_SECONDS,
     PIECE_BYTES,
     Endpoint,
-    Proxy,
     authorities,
     check_socket_owner,
-    proxy_for,
 )
 from client.transport.exchange import (
     USER_AGENT,
@@ -49,6 +47,9 @@ from client.transport.exchange import (
 )
 from client.transport.pages import PageTrail
 from client.transport.responses import connection_error
+
+if TYPE_CHECKING:
+    from client.transport.proxy import Proxy
 
 T = TypeVar("T")
 
@@ -147,10 +148,11 @@ def fetch(
     *,
     headers: Mapping[str, str] = MappingProxyType({}),
     body: bytes = b"",
+    hint: str = "",
 ) -> Reply:
     """Send a request with the same limits, but without signing, retries or redirects; for the identity provider.
 
-    Returns responses of any status.
+    Returns responses of any status. `hint` is that of `connection_error`.
 
     Raises:
         FrostError: No response (exit 7).
@@ -158,7 +160,7 @@ def fetch(
     plain = {"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity", **headers}
     answer = send(endpoint, Send(method, target, plain, body), environ)
     if isinstance(answer, NoResponse):
-        raise connection_error(endpoint, answer)
+        raise connection_error(endpoint, answer, hint)
     return answer
 
 
@@ -182,7 +184,7 @@ def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str], timing: Tim
         response = connection.getresponse()
         body = _read_body(response)
     except (OSError, http.client.HTTPException) as error:
-        return _no_response(error, endpoint, time.monotonic() - start)
+        return _no_response(error, endpoint, environ, time.monotonic() - start)
     finally:
         if plain is not None:
             plain.close()
@@ -209,8 +211,33 @@ def _read_body(response: http.client.HTTPResponse) -> bytes:
     return b"".join(pieces)
 
 
-def _no_response(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
-    """Convert an error of the standard library."""
+class _ProxyFailed(OSError):
+    """An error before the proxy has opened the tunnel."""
+
+    def __init__(self, proxy: Proxy, reason: str) -> None:
+        super().__init__(reason)
+        self.proxy = proxy
+        self.reason = reason
+
+
+def _no_response(error: Exception, endpoint: Endpoint, environ: Mapping[str, str], seconds: float) -> NoResponse:
+    """Convert an error of the standard library, and name the hop that failed."""
+    if endpoint.kind != "https":
+        return _plain_failure(error, endpoint, seconds)
+    from client.transport import failures
+    from client.transport.proxy import proxy_for
+
+    if isinstance(error, _ProxyFailed):
+        return failures.at_proxy(error.proxy, endpoint, error.reason, seconds)
+    if isinstance(error, socket.gaierror):
+        return failures.unresolved(endpoint, error.strerror or "", seconds)
+    proxy = proxy_for(endpoint, environ)
+    if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
+        return failures.untrusted(environ, getattr(error, "verify_message", "") or str(error), seconds, proxy)
+    return failures.through(proxy, _plain_failure(error, endpoint, seconds))
+
+
+def _plain_failure(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
     if isinstance(error, _ResponseTooLong):
         return NoResponse(f"the response is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and endpoint.kind == "unix":
@@ -220,9 +247,6 @@ def _no_response(error: Exception, endpoint: Endpoint, seconds: float) -> NoResp
     if isinstance(error, http.client.HTTPException):
         # An over-long header or an incomplete response; the texts of these errors repeat received data.
         return NoResponse(f"the response is invalid ({type(error).__name__})", seconds)
-    if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
-        reason = getattr(error, "verify_message", "") or str(error)
-        return NoResponse(f"the certificate was rejected: {safe(reason, 200)}", seconds, retryable=False)
     return NoResponse(safe(getattr(error, "strerror", None) or error, 200), seconds)
 
 
@@ -239,6 +263,8 @@ def _connect(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
         return plain
     if endpoint.kind == "http":
         return _dial(endpoint.host, endpoint.port)
+    from client.transport.proxy import proxy_for
+
     context = authorities(environ)
     proxy = proxy_for(endpoint, environ)
     plain = _open_tunnel(proxy, endpoint) if proxy else _dial(endpoint.host, endpoint.port)
@@ -269,11 +295,22 @@ def _dial(host: str, port: int) -> socket.socket:
 
 
 def _open_tunnel(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
-    """Open a tunnel through the proxy, which gets only the host and its own authorization."""
+    """Open a tunnel through the proxy, which gets only the host and its own authorization.
+
+    Raises:
+        _ProxyFailed: The proxy is unreachable or refuses the tunnel.
+    """
     through = http.client.HTTPConnection(proxy.host, proxy.port, timeout=CONNECT_SECONDS)
     headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
     through.set_tunnel(endpoint.host, endpoint.port, headers)
-    through.connect()
+    try:
+        through.connect()
+    except TimeoutError as error:
+        raise _ProxyFailed(proxy, f"no response within {CONNECT_SECONDS:.0f} s") from error
+    except http.client.HTTPException as error:
+        raise _ProxyFailed(proxy, f"the response is invalid ({type(error).__name__})") from error
+    except OSError as error:
+        raise _ProxyFailed(proxy, error.strerror or str(error)) from error
     tunnel = through.sock
     through.sock = None  # keeps the socket open when the object is deleted
     return cast(socket.socket, tunnel)

@@ -113,12 +113,16 @@ NOT_LISTENING = "NOT_LISTENING"
 
 
 class NoResponse(NamedTuple):
-    """A failed exchange, returned instead of a Reply. `retryable`: whether a retry may help."""
+    """A failed exchange, returned instead of a Reply.
+
+    `retryable`: whether a retry may help. `hint`: the setting to check; empty for that of the endpoint.
+    """
 
     reason: str
     seconds: float
     retryable: bool = True
     code: str = "UNREACHABLE"
+    hint: str = ""
 
 
 def path(template: str, *segments: str) -> str:

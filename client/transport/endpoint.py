@@ -1,4 +1,4 @@
-"""Endpoints, and the network rules of both clients: limits, certificate authorities, proxies, socket owners.
+"""Endpoints, and the network rules of both clients: limits, certificate authorities, socket owners.
 
 An endpoint that must not get a credential is refused. ssl and urllib.request are imported only for https endpoints.
 """
@@ -210,62 +210,38 @@ ANSWER_BYTES = 64 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
 
 
-class Proxy(NamedTuple):
-    """An http proxy for https endpoints; `authorization` is for the proxy, not for the API."""
-
-    host: str
-    port: int
-    authorization: str = ""
-
-
 def authorities(environ: Mapping[str, str]) -> SSLContext:
-    """Return a context with the system's certificate authorities and those of `FROST_CA_FILE`; it always verifies."""
+    """Return a context with the system's certificate authorities and those of `FROST_CA_FILE`; it always verifies.
+
+    `SSL_CERT_FILE` and `SSL_CERT_DIR` replace those of the system. OpenSSL ignores them if they do not exist.
+
+    Raises:
+        FrostError: A variable names a file or a folder that cannot be used (exit 2).
+    """
     import ssl
 
-    context = ssl.create_default_context()
-    extra = environ.get("FROST_CA_FILE")
-    if extra:
-        try:
-            context.load_verify_locations(cafile=extra)
-        except (OSError, ssl.SSLError) as error:
-            reason = error.strerror or "no certificate in the file"
-            raise usage(f"FROST_CA_FILE {safe(extra, 200)} cannot be used: {safe(reason, 200)}") from error
+    folders = environ.get("SSL_CERT_DIR")
+    if folders and not any(map(os.path.isdir, folders.split(os.pathsep))):
+        raise _unusable("SSL_CERT_DIR", folders, "no such directory")
+    try:
+        context = ssl.create_default_context()
+    except OSError as error:  # Python opens this file, the log of TLS secrets
+        raise _unusable("SSLKEYLOGFILE", os.environ.get("SSLKEYLOGFILE", ""), error.strerror) from error
+    for name in ("SSL_CERT_FILE", "FROST_CA_FILE"):
+        file = environ.get(name)
+        if file:
+            try:
+                context.load_verify_locations(cafile=file)
+            except ssl.SSLError as error:
+                raise _unusable(name, file, "no certificate in the file") from error
+            except (OSError, ValueError) as error:
+                raise _unusable(name, file, getattr(error, "strerror", None)) from error
     return context
 
 
-def proxy_for(endpoint: Endpoint, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy of an https endpoint: `HTTPS_PROXY`, else `ALL_PROXY`, unless `NO_PROXY` lists the host.
-
-    Sockets and loopback addresses have no proxy. Lower-case names take precedence, as in the standard library.
-    """
-    if endpoint.kind != "https" or endpoint.loopback:
-        return None
-    url = ""
-    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        if name in environ:
-            url = environ[name]
-            break
-    if not url:
-        return None
-    from base64 import b64encode
-    from urllib.parse import unquote, urlsplit
-    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
-
-    exceptions = environ.get("no_proxy", environ.get("NO_PROXY", ""))
-    if proxy_bypass_environment(endpoint.authority, {"no": exceptions}):
-        return None
-    try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        host, port = parts.hostname, parts.port or 80
-    except ValueError:
-        host, port = None, 0
-    if not host or parts.scheme != "http":
-        raise usage(f"{name} is not an http:// proxy", hint=f"set {name}=http://host:port, or add the host to NO_PROXY")
-    authorization = ""
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        authorization = "Basic " + b64encode(pair.encode()).decode()
-    return Proxy(host, port, authorization)
+def _unusable(name: str, value: str, reason: str | None) -> FrostError:
+    text = safe(reason or "not a file name", 200)
+    return usage(f"{name} {safe(value, 200)} cannot be used: {text}", f"correct {name}, or unset it")
 
 
 def check_socket_owner(path: str) -> None:

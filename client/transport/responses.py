@@ -128,9 +128,12 @@ def predicted_error(refused: Mapping[str, Any]) -> FrostError:
     )
 
 
-def connection_error(endpoint: Endpoint, answer: NoResponse) -> FrostError:
-    """Return the error for a broken exchange (exit 7), with the endpoint in its message."""
-    hint = "check api_endpoint: frost config show"
+def connection_error(endpoint: Endpoint, answer: NoResponse, hint: str = "") -> FrostError:
+    """Return the error for a broken exchange (exit 7), with the endpoint in its message.
+
+    `hint` names the setting that chose the endpoint; empty for `api_endpoint`. That of the response takes precedence.
+    """
+    hint = answer.hint or hint or "check api_endpoint: frost config show"
     if endpoint.kind == "unix":
         hint = "check the platform: frost platform status"
     return FrostError(

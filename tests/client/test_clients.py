@@ -453,6 +453,84 @@ def test_a_missing_authority_file_and_a_proxy_of_another_kind_are_usage_errors(d
         assert "FROST_CA_FILE" in environ or "ALL_PROXY" in error.message
 
 
+def test_a_failed_connection_names_the_proxy_and_its_variable(driver: str, quick: Quick) -> None:
+    """Nothing that the proxy sends is shown but its status: it knows the password for it."""
+    refusal = b"HTTP/1.1 407 me:secret-word bWU6c2VjcmV0LXdvcmQ=\r\n\r\n"
+    endpoint = Endpoint.parse("https://api.frost.example")
+    with Service(refusal, kind="tcp") as service, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        for port, text in (
+            (service.port, "no tunnel to the host (HTTP 407)"),
+            (taken.getsockname()[1], ""),
+        ):
+            environ = {"ALL_PROXY": f"http://me:secret-word@127.0.0.1:{port}"}
+            error = failure(driver, Context(endpoint, environ=environ), account.me())
+            assert error.exit_code == Exit.UNREACHABLE
+            assert error.message.startswith(f"{endpoint}: the proxy 127.0.0.1:{port} (from ALL_PROXY): {text}")
+            assert error.hint == "check ALL_PROXY, or list api.frost.example in NO_PROXY"
+            assert "secret" not in error.message
+            assert "bWU6" not in error.message
+
+
+def test_a_failed_connection_names_the_name_that_was_not_resolved(
+    driver: str, quick: Quick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    endpoint = Endpoint.parse("https://api.frost.example")
+    error = failure(driver, Context(endpoint), account.me())
+    assert error.message == (
+        "https://api.frost.example/api: the host name cannot be resolved: Name or service not known"
+    )
+    assert "name resolution" in error.hint
+    error = failure(driver, Context(endpoint, environ={"HTTPS_PROXY": "http://proxy.example"}), account.me())
+    assert "the proxy proxy.example:80 (from HTTPS_PROXY): Name or service not known" in error.message
+
+
+def test_a_failure_behind_the_proxy_names_it_too(driver: str, quick: Quick, authority: Authority) -> None:
+    with Service(answer(200, ME), tls=authority.server("api.frost.example"), kind="tcp") as service:
+        port = Tunnel(service.port).port
+        environ = {"HTTPS_PROXY": f"http://127.0.0.1:{port}"}
+        error = failure(driver, Context(Endpoint.parse("https://api.frost.example"), environ=environ), account.me())
+    assert "the certificate was rejected" in error.message
+    assert f"(through the proxy 127.0.0.1:{port} (from HTTPS_PROXY))" in error.message
+    assert "FROST_CA_FILE" in error.hint
+    assert "HTTPS_PROXY" in error.hint
+
+
+def test_a_rejected_certificate_names_the_variables_of_the_authorities(driver: str, authority: Authority) -> None:
+    folder = authority.folder / "other"
+    folder.mkdir(exist_ok=True)
+    other = Authority(folder)
+    environ = {"SSL_CERT_FILE": str(other.file), "FROST_CA_FILE": str(other.file)}
+    with Service(answer(200, ME), tls=authority.server("127.0.0.1"), kind="tcp") as service:
+        error = failure(driver, Context(service.endpoint, environ=environ), account.me())
+    assert error.hint == "check the certificate authorities in FROST_CA_FILE and SSL_CERT_FILE"
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "FROST_CA_FILE", "SSLKEYLOGFILE"])
+def test_a_variable_that_names_no_usable_file_is_named(
+    driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("no certificate")
+    values = [str(tmp_path / "missing/file"), *([str(text)] if name != "SSLKEYLOGFILE" else [])]
+    for value in values:
+        monkeypatch.setenv(name, value)  # OpenSSL reads the environment of the process
+        link = Context(Endpoint.parse("https://api.frost.example"), environ={name: value})
+        error = failure(driver, link, account.me())
+        assert error.exit_code == Exit.USAGE
+        assert error.message.startswith(f"{name} {value} cannot be used: ")
+
+
+def test_authorities_of_the_system_variables_are_used(driver: str, authority: Authority) -> None:
+    with Service(answer(200, ME), tls=authority.server("127.0.0.1"), kind="tcp") as service:
+        link = Context(service.endpoint, environ={"SSL_CERT_FILE": str(authority.file)})
+        assert ask(driver, link, account.me()) == ME
+
+
 def test_neither_a_netrc_file_nor_a_cookie_is_sent(
     driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from client.errors import Exit, FrostError
 from client.transport.endpoint import Endpoint, issuer_route
+from client.transport.proxy import is_excepted, proxy_for
 
 LOCAL = Endpoint.parse("unix:/home/me/.cli/platform/api.sock")
 REMOTE = Endpoint.parse("https://api.frost.example/api")
@@ -104,3 +105,62 @@ def test_an_issuer_is_refused(url: str) -> None:
     for endpoint in (REMOTE, LOOPBACK):
         with pytest.raises(FrostError):
             issuer_route(url, endpoint)
+
+
+@pytest.mark.parametrize(
+    ("host", "exceptions", "expected"),
+    [
+        ("api.frost.example", "*", True),
+        ("api.frost.example", "frost.example", True),
+        ("api.frost.example", "other.example , API.Frost.Example.", True),
+        ("api.frost.example", "other.example api.frost.example", True),
+        ("api.frost.example", ".frost.example", True),
+        ("frost.example", ".frost.example", True),
+        ("api.frost.example", "*.frost.example", True),
+        ("frost.example", "*.frost.example", False),
+        ("api.frost.example", "rost.example,t.example,api.frost.example.org,*rost.example", False),
+        ("api.frost.example", "api.frost.example:443", True),
+        ("api.frost.example", "api.frost.example:8443,.:443,:443,,.", False),
+        ("10.1.2.3", "10.0.0.0/8", True),
+        ("10.1.2.3", "10.9.9.9/8", True),
+        ("10.1.2.3", "11.0.0.0/8,10.1.2.0/33,10.1.2.3/x,fd00::/8", False),
+        ("10.1.2.3", "10.1.2.3", True),
+        ("10.1.2.3", "10.1.2.3:443", True),
+        ("10.1.2.3", "10.1.2.3:80,2.3,.1.2.3", False),
+        ("fd00::5", "fd00::/8", True),
+        ("fd00::5", "[fd00::]/8", True),
+        ("fd00::5", "fd00::5", True),
+        ("fd00::5", "FD00:0:0::5", True),
+        ("fd00::5", "[fd00::5]", True),
+        ("fd00::5", "[fd00::5]:443", True),
+        ("fd00::5", "[fd00::5]:80,fd00::6,10.0.0.0/8,[", False),
+        ("::ffff:10.1.2.3", "10.0.0.0/8", True),
+        ("api.frost.example", "10.0.0.0/8,::/0", False),
+        ("api.frost.example", "", False),
+    ],
+)
+def test_no_proxy_has_the_entries_of_curl_and_go(host: str, exceptions: str, expected: bool) -> None:
+    assert is_excepted(host, 443, exceptions) == expected
+    endpoint = Endpoint("https", host, 443, "/api")
+    environ = {"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": exceptions}
+    assert (proxy_for(endpoint, environ) is None) == expected
+    assert (proxy_for(endpoint, {**environ, "no_proxy": "other"}) is None) is False
+
+
+@given(st.text(max_size=40))
+def test_any_text_of_a_proxy_variable_is_a_proxy_or_a_usage_error(text: str) -> None:
+    endpoint = Endpoint.parse("https://api.frost.example")
+    for url in (
+        text,
+        f"http://{text}",
+        f"http://me:{text}@proxy.example:3128",
+        "http://\udcff:x@proxy",
+        "http://a\udcff",
+    ):
+        try:
+            proxy = proxy_for(endpoint, {"ALL_PROXY": url, "NO_PROXY": text[:3]})
+        except FrostError as error:
+            if error.exit_code != Exit.USAGE or "ALL_PROXY" not in error.message:
+                raise
+        else:
+            assert proxy is None or proxy.variable == "ALL_PROXY"
