@@ -15,7 +15,7 @@ from client.auth.credential_store import IN_MEMORY, Credential, context_changed,
 from client.config import reader as files
 from client.config.reader import Config, Context
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.paths import is_own
+from client.paths import default_endpoint, is_own
 from client.platform.control import OperatorConnection, was_stopped
 from client.text import safe
 from client.transport.endpoint import Endpoint
@@ -81,8 +81,12 @@ class Connection:
 
     @cached_property
     def endpoint(self) -> Endpoint:
-        """Return the endpoint. Raises FrostError if credentials must not be sent to it (exit 2)."""
-        return Endpoint.parse(self.context.api_endpoint)
+        """Return the endpoint.
+
+        Raises:
+            FrostError: Credentials must not be sent to it, or it is the local platform without `HOME` (exit 2).
+        """
+        return Endpoint.parse(self.context.api_endpoint or default_endpoint(self.environ))
 
     @property
     def is_local(self) -> bool:

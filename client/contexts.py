@@ -50,7 +50,7 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
     context = config.contexts.get(name)
     if context is None:
         drafted = Context(name, address, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
-    elif str(Endpoint.parse(context.api_endpoint)) == address:
+    elif _is_same(context.api_endpoint, address):
         return config
     elif context.credentials.kinds or context.sources["api_endpoint"] == "default":
         raise FrostError(

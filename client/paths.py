@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from client.errors import usage
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.transport.endpoint import Endpoint
@@ -25,10 +26,34 @@ SOCKET_BYTES = 100
 
 def home(environ: Mapping[str, str] = os.environ) -> str:
     """Return `$HOME` without a trailing slash. Raises FrostError if it is not an absolute path (exit 2)."""
-    folder = environ.get("HOME", "")
-    if not folder.startswith("/") or "\0" in folder:
+    if not has_home(environ):
         raise usage("HOME is not set to an absolute path", "set HOME", code="NO_HOME")
-    return folder.rstrip("/")
+    return environ["HOME"].rstrip("/")
+
+
+def has_home(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether `$HOME` is an absolute path. Without one there is no local platform and no default file."""
+    folder = environ.get("HOME", "")
+    return folder.startswith("/") and "\0" not in folder
+
+
+def absolute(path: str) -> str:
+    """Return an absolute path. Raises FrostError if it is relative to a working directory that is gone (exit 2)."""
+    if path.startswith("/"):
+        return os.path.normpath(path)
+    return os.path.normpath(f"{working_directory(path)}/{path}")
+
+
+def working_directory(path: str) -> str:
+    """Return the working directory, for the relative path `path`. Raises FrostError if it is gone (exit 2)."""
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError as error:
+        raise usage(
+            f"{safe(path, 200)} is a relative path, but the working directory cannot be used: {error.strerror}",
+            "change to another directory, or use an absolute path",
+            code="NO_WORKING_DIRECTORY",
+        ) from None
 
 
 def data_dir(environ: Mapping[str, str] = os.environ) -> str:
@@ -58,7 +83,7 @@ def default_endpoint(environ: Mapping[str, str] = os.environ) -> str:
 
 def endpoint_in(folder: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the endpoint of a platform started with `platform serve --data-dir`."""
-    return f"unix:{socket_path_in(os.path.abspath(folder), environ)}"  # noqa: PTH100
+    return f"unix:{socket_path_in(absolute(folder), environ)}"
 
 
 def log_path(environ: Mapping[str, str] = os.environ) -> str:
@@ -72,7 +97,7 @@ def lock_path(environ: Mapping[str, str] = os.environ, folder: str = "") -> str:
 
 def is_own(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether the endpoint is the socket of this user's local platform, which starts on demand."""
-    return endpoint.kind == "unix" and endpoint.path == socket_path(home(environ), environ)
+    return endpoint.kind == "unix" and has_home(environ) and endpoint.path == socket_path(home(environ), environ)
 
 
 MODE = 0o700

@@ -55,7 +55,20 @@ ORDER = (
     *("oidc_issuer", "tenants", "retention", "seed", "app", "server", "__main__"),
 )
 CLIENT_ORDER = (
-    *("errors", "text", "name_lookup", "models", "policy", "tables", "times", "transport", "paths", "config", "api"),
+    *(
+        "errors",
+        "text",
+        "name_lookup",
+        "models",
+        "policy",
+        "tables",
+        "times",
+        "time_zone",
+        "transport",
+        "paths",
+        "config",
+        "api",
+    ),
     *("auth", "platform", "connection", "contexts", "tenancy", "operations"),
     *("quota_rules", "texts", "commands"),
 )

@@ -14,11 +14,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from client.errors import Exit, FrostError
+from client.text import safe
 
 _T = TypeVar("_T")
 
 SERVICE = "frost"
 SECONDS = 3.0
+BACKEND_VARIABLE = "PYTHON_KEYRING_BACKEND"
+"""Variable of the library keyring that names a backend."""
 _MEMBERS = ("api_key", "access_token", "refresh_token")
 _TRUSTED = {
     "keyring.backends.SecretService": "Keyring",
@@ -98,6 +101,9 @@ def _secrets(backend: Any, entry: str) -> dict[str, Any]:
 
 def _backend() -> Any:
     """Return the trusted backend. Raises Unavailable if there is none, or if the user configured another one."""
+    named = os.environ.get(BACKEND_VARIABLE)
+    if named is not None and _TRUSTED.get(named.rpartition(".")[0]) != named.rpartition(".")[2]:
+        raise Unavailable(f"{BACKEND_VARIABLE} names {safe(named or 'no backend', 100)}, which is not trusted")
     if sys.platform == "linux" and not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         raise Unavailable("no keyring in this session")
     from importlib import import_module
@@ -107,7 +113,8 @@ def _backend() -> Any:
     chosen = core.load_env() or core.load_config()
     if chosen is not None:
         if _TRUSTED.get(type(chosen).__module__) != type(chosen).__name__:
-            raise Unavailable("the configured keyring is not trusted")
+            configured = safe(f"{type(chosen).__module__}.{type(chosen).__name__}", 100)
+            raise Unavailable(f"the keyring in keyringrc.cfg is {configured}, which is not trusted")
         return chosen
     usable: list[Any] = []
     for module, name in _TRUSTED.items():

@@ -67,6 +67,7 @@ def activity(
     begin = ""
     if since is not None:
         begin = times.past_instant_text(since, "--since")
+        run.check_time_zone(since)
     which = calls.ActivityFilter(operation or "", actor or "", outcome or "", begin, target or "")
     if org:
         of = owning_organization_id(run, organization, "entries")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.commands.output import Output, release_streams
+from client.paths import has_home
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Invocation:
     @cached_property
     def output(self) -> Output:
         """Output of the command in the format of `-o`, by default of `output_format`."""
+        if self.flags.config is None and not has_home():
+            return self._output(self.flags.output)  # commands that need no file must not fail for want of one
         return self._output(self.flags.output or self.config.output_format)
 
     def error_output(self) -> Output:
@@ -294,6 +297,14 @@ class Invocation:
             return bool(self.call(tenants.list_all())["tenants"])
         except FrostError:
             return True
+
+    def check_time_zone(self, text: str) -> None:
+        """Warn if an argument is a date, which is in local time, and `TZ` is unknown."""
+        from client.time_zone import unknown_zone_notice
+        from client.times import is_date
+
+        if is_date(text) and (notice := unknown_zone_notice()):
+            self.talk.warn(notice)
 
     def show_notices(self, connection: "Connection") -> None:
         """Print a connection's notices as warnings and clear them."""

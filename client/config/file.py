@@ -10,7 +10,7 @@ which it recognises its lock, and removes the link at the end. A session refresh
 """
 
 # Commands do not import pathlib: it takes longer than reading the configuration.
-# ruff: noqa: PTH105, PTH108, PTH109, PTH114, PTH115, PTH116, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH105, PTH108, PTH114, PTH115, PTH116, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from client.config.strict_yaml import MAX_BYTES, damaged
 from client.errors import Exit, FrostError, usage
-from client.paths import is_writable_by_others, make_private, repair
+from client.paths import is_writable_by_others, make_private, repair, working_directory
 from client.text import safe
 
 LOCK_SECONDS = 5.0
@@ -51,7 +51,7 @@ def real_path(path: str) -> str:
     links = 0
     walked = "/"
     # Only relative paths need the working directory, which may be deleted.
-    pending = (path if path.startswith("/") else os.path.join(os.getcwd(), path)).split("/")[::-1]
+    pending = (path if path.startswith("/") else os.path.join(working_directory(path), path)).split("/")[::-1]
     while pending:
         part = pending.pop()
         if part in ("", "."):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from client.config import file
 from client.config.strict_yaml import Map, damaged, read
 from client.errors import Exit, FrostError, usage
-from client.paths import data_dir, default_endpoint, home
+from client.paths import data_dir, default_endpoint, has_home, home
 from client.text import safe
 
 LOCAL = "local"
@@ -55,8 +55,9 @@ class Stored(NamedTuple):
 class Context(NamedTuple):
     """A named set of endpoint, region, tenant selection and credentials.
 
-    `session_ended` is true after a logout, revocation or expiry, until the next sign-in. `sources` has the source of
-    each value: `context`, `file` (the top level of a flat file) or `default`.
+    `api_endpoint` is empty for the local platform if `HOME` is not set. `session_ended` is true after a logout,
+    revocation or expiry, until the next sign-in. `sources` has the source of each value: `context`, `file` (the top
+    level of a flat file) or `default`.
     """
 
     name: str
@@ -110,12 +111,17 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
     Args:
         path: The file; may be missing.
         explicit: Whether the user named the file, for example with `--config`; a missing file is then an error.
-        environ: The environment, with `HOME` for the socket of the local platform.
+        environ: The environment, with `HOME` for the socket of the local platform, if there is one.
 
     Raises:
         FrostError: The file is damaged, belongs to another user, or is missing and `explicit` (exit 2).
     """
-    own = (os.path.dirname(default_path(environ)), data_dir(environ))  # noqa: PTH120
+    # Without HOME, contexts that name no endpoint have none.
+    own: tuple[str, ...] = ()
+    local = ""
+    if has_home(environ):
+        own = (os.path.dirname(default_path(environ)), data_dir(environ))  # noqa: PTH120
+        local = default_endpoint(environ)
     repaired = tuple(line for folder in own if (line := file.repaired(folder)))
     real = file.real_path(path)
     content = file.read(real)
@@ -126,13 +132,11 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
                 "create it with: frost config init --config FILE",
                 code="CONFIG_MISSING",
             )
-        return _Reader(path, Map(), default_endpoint(environ)).config(
-            path, exists=False, warnings=repaired, repairs=repaired
-        )
+        return _Reader(path, Map(), local).config(path, exists=False, warnings=repaired, repairs=repaired)
     document = read(content.data, path)
     warning = file.exposure(real, content.mode)
     warnings = (*repaired, warning) if warning else repaired
-    return _Reader(path, document, default_endpoint(environ)).config(
+    return _Reader(path, document, local).config(
         path, exists=True, warnings=warnings, repairs=repaired, explicit=explicit
     )
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from client.auth.credential_store import NO_CREDENTIAL, Credential
 from client.errors import Exit, FrostError, usage
-from client.paths import data_dir, default_endpoint, endpoint_in, lock_path, log_path
+from client.paths import absolute, data_dir, default_endpoint, endpoint_in, has_home, lock_path, log_path
 from client.text import safe
 from client.transport.endpoint import Endpoint
 
@@ -156,10 +156,10 @@ def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> 
     Raises:
         FrostError: A platform runs there (exit 6).
     """
-    data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
+    data = absolute(folder) if folder else data_dir(environ)
     if not _is_locked(environ, data):
         return
-    own = data == data_dir(environ)
+    own = has_home(environ) and data == data_dir(environ)
     pid = _pid(environ, data)
     raise FrostError(
         f"the platform in {safe(data)} is already running" + (f" (process {pid})" if pid else ""),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from client import __version__
 from client.errors import Exit, FrostError, usage
 from client.paths import (
+    absolute,
     data_dir,
     default_endpoint,
     home,
@@ -156,7 +157,7 @@ def service_command(environ: Mapping[str, str], *arguments: str, folder: str = "
     """
     import sys
 
-    data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
+    data = absolute(folder) if folder else data_dir(environ)
     return [
         sys.executable, "-P", "-m", "service",
         "--data-dir", data,

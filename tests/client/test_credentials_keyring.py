@@ -138,7 +138,8 @@ def test_a_backend_that_is_no_keyring_is_not_trusted(
     home: Home, keyring: SecretService, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", backend)
-    assert "not trusted" in credential_store.save_session(home.read_config(), "local", SESSION, {})[0]
+    notice = f"PYTHON_KEYRING_BACKEND names {backend}, which is not trusted"
+    assert notice in credential_store.save_session(home.read_config(), "local", SESSION, {})[0]
     assert loaded(home).source == "file"
 
 

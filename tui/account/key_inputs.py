@@ -18,6 +18,7 @@ from client import times
 from client.errors import FrostError
 from client.tables.columns import format_remaining
 from client.text import safe, width
+from client.time_zone import unknown_zone_notice
 from tui.widgets.lines import LineInput
 
 GAP = 2  # cells between choices
@@ -222,6 +223,9 @@ def _exact(moment: datetime) -> str:
 
 
 def _here(moment: datetime) -> str:
-    """Return the local time; empty if it is the same as UTC."""
+    """Return the local time, or why it is UTC; empty if it is the same as UTC."""
     local = moment.astimezone()
-    return f" · {local:%Y-%m-%d %H:%M} local time" if local.utcoffset() else ""
+    if local.utcoffset():
+        return f" · {local:%Y-%m-%d %H:%M} local time"
+    notice = unknown_zone_notice()
+    return f" · {notice}" if notice else ""

@@ -91,6 +91,7 @@ def create(
     """
     scope_list = typed_scopes(scopes, "create")
     until = None if expires is None else times.instant(expires)
+    run.check_time_zone(expires or "")
     if save_context is not None:
         check_new_context(run, save_context)
     of_no_service = unenforced(run, scope_list)
@@ -148,6 +149,7 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str, up
     overlap ends; then the old key expires. A context that has the old key is changed only by --update-context.
     """
     until = None if expires is None else times.instant(expires)
+    run.check_time_zone(expires or "")
     both = _overlap(overlap)
     old = own_key(run, key_name, active=True)
     if update_context:

@@ -25,6 +25,7 @@ from client.commands.parameters import YES, Argument, Option
 from client.commands.platform.process import DATA_DIR, mark_text, staff_of
 from client.connection import Staff
 from client.errors import FrostError, usage
+from client.paths import absolute
 from client.tables.columns import time_text
 from client.text import safe
 
@@ -109,6 +110,7 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
     if before is None:
         raise usage("--before is required (frost platform audit export)")
     until, path = times.past_instant_text(before, "--before"), _path(file, "FILE", "export")
+    run.check_time_zone(before)
     driver = run.driver(staff_of(data_dir, "frost platform audit export", starts=True))
     proofs = list[Mapping[str, Any]]()
     with create_segment_file(path) as out:
@@ -184,7 +186,7 @@ def _are_dropped(run: Invocation, staff: Staff, proofs: Sequence[Mapping[str, An
 def _path(path: str, flag: str, command: str) -> str:
     if not path:
         raise usage(f"{flag} is empty (frost platform audit {command})")
-    return os.path.abspath(path)  # noqa: PTH100
+    return absolute(path)
 
 
 def _range(proofs: Sequence[Mapping[str, Any]]) -> str:

@@ -262,7 +262,7 @@ def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | 
     # Verify the backup before stopping the platform.
     flags = ["--trust"] if trust else []
     if _is_empty_machine(served):
-        flags += ["--verify-with", os.path.abspath(str(served.pop("secret_file")))]  # noqa: PTH100
+        flags += ["--verify-with", paths.absolute(str(served.pop("secret_file")))]
     manifest = _service("restore", file, served, refused, "--check", *flags)
     where = served["data_dir"] or paths.data_dir(os.environ)
     if not yes:
@@ -321,10 +321,11 @@ def _service(name: str, file: str, served: Mapping[str, str | None], refused: st
     # The program has another working directory.
     for flag in ("--data-dir", "--secret-file"):
         if flag in options:
-            options[flag] = os.path.abspath(options[flag])  # noqa: PTH100
-    options.setdefault("--data-dir", paths.data_dir(os.environ))
+            options[flag] = paths.absolute(options[flag])
+    if "--data-dir" not in options:
+        options["--data-dir"] = paths.data_dir(os.environ)
     # An absolute path cannot be mistaken for a flag.
-    arguments = [os.path.abspath(file), *flags, *(word for pair in options.items() for word in pair)]  # noqa: PTH100
+    arguments = [paths.absolute(file), *flags, *(word for pair in options.items() for word in pair)]
     done = subprocess.run(  # noqa: S603  (our own interpreter and module)
         [sys.executable, "-P", "-m", f"service.operator.{name}", *arguments],
         stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env=dict(os.environ), check=False,
