@@ -281,7 +281,7 @@ def verify(token: str, issuer: TrustedIssuer) -> VerifiedToken | None:
     if claims.get("iss") != issuer.issuer:
         reason = f"it names another issuer, {claims.get('iss')!r}"
     elif not is_for_us:
-        reason = f"its audience is {audience!r}, not {issuer.audience!r}"
+        reason = f"the setting --audience is {issuer.audience!r}, but its audience is {audience!r}"
     elif not isinstance(claims.get("sub"), str) or not claims["sub"]:
         reason = "it has no subject"
     elif not is_access_token(header, claims, issuer.token_type):

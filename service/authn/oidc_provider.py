@@ -1,7 +1,7 @@
 """An external OpenID Connect provider (`--issuer URL`), and the cache of its signing keys.
 
-A token causes a fetch if the keys are older than ten minutes or lack its `kid`, at most every 30 seconds for each
-reason. If the provider is unavailable, cached keys remain valid for an hour.
+A token causes a fetch if the keys are older than ten minutes or lack its `kid`: at most every 30 seconds for the first
+reason and every 5 for the second. If the provider is unavailable, cached keys remain valid for an hour.
 
 A fetch is protected against server-side request forgery (SSRF). A name is resolved once and the connection goes to a
 checked address, so DNS rebinding has no effect. Only the host that the operator configured may have private addresses.
@@ -20,6 +20,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from service.authn.unknown_keys import UnknownKeyLog
 from service.errors import ApiError
 from service.settings import AUDIENCE, CLIENT_ID
 
@@ -37,8 +38,9 @@ MAX_RESPONSE_BYTES = 256 * 1024
 KEYS_MAX_AGE_SECONDS = 600
 # Limits the use of a key that an unavailable provider has revoked.
 MAX_STALE_SECONDS = 3600
-# Limits fetches for tokens with invented key ids.
 MIN_FETCH_INTERVAL_SECONDS = 30
+# Limits fetches for tokens with invented key ids. They also delay a new key of the provider by no more than this.
+UNKNOWN_KEY_INTERVAL_SECONDS = 5
 NEVER = float("-inf")
 # Requests waiting for a fetch. Each occupies a thread, and anyone can invent a key id.
 MAX_WAITING = 16
@@ -236,6 +238,7 @@ class ExternalIssuer:
         self._waiting = threading.Semaphore(MAX_WAITING)
         self._keys: Mapping[str, Key] = {}
         self._fetched_at = self._attempted_at = self._unknown_key_at = NEVER
+        self._unknown_keys = UnknownKeyLog(url, clock)
 
     def key(self, kid: str) -> "Key | None":
         """Return the key with an id, if the provider has it.
@@ -252,6 +255,8 @@ class ExternalIssuer:
         keys = self._keys
         if not keys:
             raise _unavailable()
+        if kid not in keys:
+            self._unknown_keys.record(kid)
         return keys.get(kid)
 
     def cached_key(self, kid: str) -> "Key | None":
@@ -277,7 +282,7 @@ class ExternalIssuer:
         if not self._keys or now - self._fetched_at > KEYS_MAX_AGE_SECONDS:
             # Failed fetches are limited too.
             return now - self._attempted_at > MIN_FETCH_INTERVAL_SECONDS
-        return kid not in self._keys and now - self._unknown_key_at > MIN_FETCH_INTERVAL_SECONDS
+        return kid not in self._keys and now - self._unknown_key_at > UNKNOWN_KEY_INTERVAL_SECONDS
 
     def _refresh(self, kid: str) -> None:
         is_unknown_key = bool(self._keys) and kid not in self._keys

@@ -7,6 +7,7 @@ use, because importing cryptography takes about 40 ms.
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Sequence, Set
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from service import files
 from service.authn.bearer_tokens import ACCESS_TOKEN_TYPE
+from service.authn.unknown_keys import UnknownKeyLog
 from service.clock import Clock
 from service.db.engine import Database
 from service.settings import AUDIENCE, CLIENT_ID
@@ -101,6 +103,7 @@ class LocalIssuer:
         self.clock = clock
         self.secret = secret
         self._key = SigningKey(data_dir / KEY_FILE)
+        self._unknown_keys = UnknownKeyLog(ISSUER, time.monotonic)
 
     def load_key(self) -> None:
         """Load or create the signing key."""
@@ -113,7 +116,10 @@ class LocalIssuer:
         return self._key.sign(claims, token_type)
 
     def key(self, kid: str) -> "Key | None":
-        return self._key.public if kid == self._key.public.kid else None
+        if kid == self._key.public.kid:
+            return self._key.public
+        self._unknown_keys.record(kid)
+        return None
 
     cached_key = key
 

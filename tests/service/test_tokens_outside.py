@@ -15,6 +15,7 @@ from service.authn import oidc_provider
 from service.authn.bearer_tokens import SKEW_PERIOD_SECONDS, BearerTokens, ClockSkew
 from service.authn.oidc_provider import ExternalIssuer
 from service.authn.sessions import end, end_all
+from service.authn.unknown_keys import MAX_COUNTED, MAX_IDS, PERIOD_SECONDS, UnknownKeyLog
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
 from service.errors import ApiError
@@ -130,7 +131,10 @@ def test_unverified_addresses_and_wrong_claims_start_no_session(
     assert outside.sessions() == []
     reasons = (
         *("no account has its e-mail address", "it is new and its token has no verified e-mail address"),
-        *("its audience is 'other', not 'frost'", "it names another issuer, 'https://elsewhere.example'"),
+        *(
+            "the setting --audience is 'frost', but its audience is 'other'",
+            "it names another issuer, 'https://elsewhere.example'",
+        ),
         *("it has expired or is not valid yet", "it was issued in the future"),
         *("it has no subject", "it has no auth_time"),
     )
@@ -244,9 +248,46 @@ def test_unknown_key_ids_are_fetched_at_a_bounded_rate(outside: Outside) -> None
         assert not outside.accepts_new(key=made_up)
     assert len(outside.provider.asked) == 4
     outside.provider.publish(newest)
-    outside.seconds += oidc_provider.MIN_FETCH_INTERVAL_SECONDS + 1
+    outside.seconds += oidc_provider.UNKNOWN_KEY_INTERVAL_SECONDS + 1
     assert outside.accepts_new(key=newest)
     assert len(outside.provider.asked) == 6
+
+
+def test_strangers_delay_a_new_key_by_seconds_and_do_not_hide_its_line(
+    outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    assert outside.accepts_new()
+    assert not outside.accepts_new(key=new_key())
+    changed = new_key()
+    outside.provider.publish(changed)
+    assert not outside.accepts_new(key=changed)
+    assert f"the issuer has no key with its key ID {changed.kid!r}" in caplog.text
+    for _ in range(oidc_provider.UNKNOWN_KEY_INTERVAL_SECONDS + 1):
+        outside.seconds += 1
+        assert not outside.accepts_new(key=new_key())
+    assert outside.accepts_new(key=changed)
+
+
+def test_key_ids_that_strangers_invent_fill_no_log(outside: Outside, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "service.authn.unknown_keys")
+    log = UnknownKeyLog("https://id.example.com", lambda: outside.seconds)
+    for _ in range(3):
+        for number in range(1000):
+            log.record(f"invented-{number}\n" + "x" * 10_000)
+    assert len(caplog.messages) == MAX_IDS
+    assert max(map(len, caplog.messages)) < 300
+    assert not any("\n" in message for message in caplog.messages)
+    for _ in range(5):
+        log.record("invented-77\n" + "x" * 10_000)
+    outside.seconds += PERIOD_SECONDS
+    log.record("genuine")
+    summary, line = caplog.messages[MAX_IDS:]
+    assert f"{MAX_COUNTED} more key IDs, most often 'invented-77" in summary
+    assert summary.endswith("(8 times)")
+    assert "'genuine'" in line
+    log.record("genuine")
+    assert len(caplog.messages) == MAX_IDS + 2
 
 
 def test_few_threads_wait_for_a_slow_provider(monkeypatch: pytest.MonkeyPatch) -> None:
