@@ -151,3 +151,42 @@ def test_a_local_date_warns_of_an_unknown_time_zone(platform: Scripted, zone: Ca
     for words in (("create", "--name", "x", "--scopes", "compute:read"), ("rotate", "x")):
         assert warning in platform.run("account", "api-key", *words, "--expires", "2027-01-01").err
     assert "TZ" not in platform.run("account", "api-key", "rotate", "x", "--expires", "2027-01-01T00:00:00Z").err
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("file://policy.json", "--document @policy.json"),
+        ("file:policy.json", "--document @policy.json"),
+        ("FILE:///srv/my%20policy.json", "--document '@/srv/my policy.json'"),
+        ("file://localhost/srv/policy.json", "--document @/srv/policy.json"),
+        ("./policy.json", "--document @./policy.json"),
+        ("../policy", "--document @../policy"),
+        ("/srv/policy", "--document @/srv/policy"),
+        ("~/policy", "--document '@~/policy'"),
+        ("policy.json", "--document @policy.json"),
+        ("@file://policy.json", "--document @policy.json"),
+        ("https://example.com/policy.json", "save the document to a file, then: --document @FILE"),
+    ],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("policy", "check"),
+        ("policy", "create", "--name", "x"),
+        ("policy", "update", "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"),
+        ("simulate", "--operation", "compute:instances:list", "--target", "*"),
+    ],
+)
+def test_a_path_or_url_in_place_of_a_document_gets_the_form_that_reads_it(
+    platform: Scripted, words: tuple[str, ...], value: str, hint: str
+) -> None:
+    error = platform.run("iam", *words, "--document", value, "-o", "json").error()
+    assert error["hint"].endswith(hint)
+    assert platform.sent() == []
+
+
+@pytest.mark.parametrize("value", ['{"rules": [', "rules", '{"name": "./x.json"', "[./x.json", "a\n./x.json"])
+def test_other_text_gets_no_hint_at_a_file(platform: Scripted, value: str) -> None:
+    error = platform.run("iam", "policy", "check", "--document", value, "-o", "json").error()
+    assert "@" not in error["hint"]

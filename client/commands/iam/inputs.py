@@ -89,8 +89,8 @@ def read_document(run: Invocation, value: str, *, silent_seconds: float = SILENT
         with locate_errors(document):
             require_json(document.text)
     except FrostError as error:
-        if document.source == "--document" and _is_file(value):
-            error.hint = f"to read a file: --document @{safe(value, 100)}"
+        if document.source == "--document" and (hint := _file_hint(value)):
+            error.hint = hint
         raise
     return document
 
@@ -119,7 +119,8 @@ def _from_file(path: str, silent_seconds: float) -> bytes:
     try:
         descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise usage(f"--document: {name} cannot be read: {(error.strerror or 'no such file').lower()}") from error
+        hint = _file_hint(path) if _path_of_url(path) != path else ""
+        raise usage(f"--document: {name} cannot be read: {(error.strerror or 'no such file').lower()}", hint) from error
     except ValueError as error:
         raise usage(f"--document: {name} is not a valid file name") from error
     mode = os.fstat(descriptor).st_mode
@@ -148,6 +149,32 @@ def _from_pipe(descriptor: int, name: str, seconds: float) -> bytes:
             break
         data += part
     return data
+
+
+def _file_hint(value: str) -> str:
+    """Return a hint for a file name without its `@`, or a URL; empty for other text."""
+    from shlex import quote
+
+    if value.lower().startswith(("http://", "https://")):
+        return "save the document to a file, then: --document @FILE"
+    path = _path_of_url(value)
+    if path == value and not value.startswith(("./", "../", "/", "~")) and not _is_file(value):
+        looks_like_json = any(mark in value for mark in '{}[]"\n')
+        if looks_like_json or not value.lower().endswith((".json", ".txt")):
+            return ""
+    return f"to read a file: --document {safe(quote(f'@{path}'), 200)}"
+
+
+def _path_of_url(value: str) -> str:
+    """Return the path of a `file:` URL (RFC 8089), also of a relative one; other text unchanged."""
+    if not value.lower().startswith("file:"):
+        return value
+    from urllib.parse import unquote
+
+    path = value[len("file:") :]
+    if path.startswith("//"):
+        path = path[2:].removeprefix("localhost") if path[2:].startswith("localhost/") else path[2:]
+    return unquote(path)
 
 
 def _is_file(value: str) -> bool:
