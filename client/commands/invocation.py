@@ -60,6 +60,8 @@ class Invocation:
         """Names of the changed tenants by id; empty if no response had the name."""
         self.organization: str | None = None
         """Value of `--organization` before the last word of a tenant command."""
+        self.organization_values: dict[str, str] = {}
+        """Values of `--organization` by the id of the organization."""
         self.parsed = False
         """Whether all words have been parsed. Until then, some global flags may be unread."""
 
@@ -155,10 +157,26 @@ class Invocation:
 
     def change(self, call: "Call[object]") -> "Change[Any]":
         """Send a write in the context in use. Return its record, and whether it changed anything."""
-        change = self._send(lambda driver: driver.change_json(call))
+        from client.errors import FrostError
+
+        try:
+            change = self._send(lambda driver: driver.change_json(call))
+        except FrostError as error:
+            self._name_organization(error, call.request.path)
+            raise
         if call.changes and change.changed:
             self._remember_tenant(call.request.path, change.record)
         return change
+
+    def _name_organization(self, error: "FrostError", path: str) -> None:
+        """Name the value of `--organization` in an error about that organization."""
+        given = self.organization_values.get(path.removeprefix("/v1/organizations/").partition("/")[0])
+        if (
+            given is not None
+            and error.status in (403, 404)
+            and error.code not in ("PATH_NOT_ROUTED", "ROUTE_NOT_FOUND")
+        ):
+            error.message = f"--organization {safe(given, 130)}: {error.message}"
 
     def _remember_tenant(self, path: str, record: Any) -> None:
         members = record if isinstance(record, dict) else {}

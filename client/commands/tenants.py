@@ -59,6 +59,7 @@ def find_organization_id(run: Invocation, argument: str) -> str:
             have it (exit 1).
     """
     if is_id(argument):
+        run.organization_values[argument.lower()] = argument
         return argument.lower()
     if not argument.strip():
         raise usage("--organization is empty; expected the name or the ID of an organization")
@@ -70,6 +71,7 @@ def find_organization_id(run: Invocation, argument: str) -> str:
             hint="list your organizations: frost account profile",
             exit_code=Exit.NOT_FOUND,
         )
+    run.organization_values[organization["id"]] = argument
     return str(organization["id"])
 
 
@@ -85,7 +87,8 @@ def within(run: Invocation, tenant_id: str, organization_id: str) -> None:
     of_it = run.call(tenants.list_of(organization_id))["tenants"]
     if not any(one["id"] == tenant_id for one in of_it):
         raise FrostError(
-            f"tenant {tenant_id} is not one of your tenants in organization {organization_id}",
+            f"tenant {tenant_id} is not one of your tenants in organization"
+            f" {safe(run.organization_values.get(organization_id, organization_id), 130)!r}",
             code="NOT_FOUND",
             hint=f"frost tenant list --organization {organization_id}",
             exit_code=Exit.NOT_FOUND,

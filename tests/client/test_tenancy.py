@@ -10,6 +10,8 @@ from client.config.reader import Context, Stored
 from client.errors import Exit, FrostError
 from client.name_lookup import ambiguous_lines
 from client.tenancy import Selection, find, resolve
+from tests.client.scripted import TENANT, Scripted
+from tests.client.wire import answer
 
 A, B, C, D = (f"{digit * 8}-1111-4111-8111-{digit * 12}" for digit in "abcd")
 
@@ -135,3 +137,43 @@ def test_an_invalid_display_name_is_refused_with_its_flag() -> None:
     # The platform checks other names.
     for name in ("x" * 128, f" {'x' * 128} ", "東京", "e\u0301" * 128):
         assert tenancy.check_display_name(name) == name
+
+
+NO_ORGANIZATION = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tenant list --organization ORG",
+        "tenant create --name x --organization ORG",
+        "tenant use x --organization ORG",
+        "tenant current --organization ORG",
+        "tenant rename TENANT --name x --organization ORG",
+        "tenant default-tags get --organization ORG",
+        "tenant default-tags set --tag a=b --organization ORG",
+        "tenant default-tags history --organization ORG",
+        "tenant activity --organization ORG",
+        "tenant activity --org --organization ORG",
+        "tenant quota --organization ORG",
+        "tenant quota --org --organization ORG",
+        "tenant quota requests --org --organization ORG",
+        "tenant --organization ORG list",
+    ],
+)
+@pytest.mark.parametrize("value", ["ID", "aurora"])
+@pytest.mark.parametrize("status", [403, 404])
+def test_an_error_about_an_organization_names_the_given_value(
+    platform: Scripted, line: str, value: str, status: int
+) -> None:
+    given = NO_ORGANIZATION.upper() if value == "ID" else value
+    organization = {"id": NO_ORGANIZATION, "name": "Aurora", "slug": "aurora", "role": "viewer"}
+    platform.on("GET /api/v1/organizations", {"organizations": [organization]})
+    route = f"/api/v1/organizations/{NO_ORGANIZATION}"
+    refusal = answer(status, {"code": "NOT_FOUND" if status == 404 else "FORBIDDEN", "message": "no such thing"})
+    for path in ("", "/tenants", "/quotas-report", "/quota-requests", "/activity"):
+        for method in ("GET", "POST"):
+            platform.on(f"{method} {route}{path}", refusal)
+    ended = platform.run(*line.replace("ORG", given).replace("TENANT", TENANT).split())
+    assert ended.code == (5 if status == 404 else 4), ended
+    assert f"--organization {given}: " in ended.err
