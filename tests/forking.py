@@ -81,14 +81,20 @@ class Forked:
 def run(
     program: str, arguments: Sequence[str], *, stdin: bytes, environment: Mapping[str, str], folder: str, timeout: float
 ) -> tuple[int, bytes, bytes]:
-    """Run a program without a terminal; return its exit status and its output.
+    """Run a program without a terminal; return its exit status and its output. Empty input is the null device.
 
     Raises:
         subprocess.TimeoutExpired: it was still running, and was killed.
     """
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        source.write(stdin)
-        source.seek(0)
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        tempfile.TemporaryFile() as content,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        content.write(stdin)
+        content.seek(0)
+        source = content if stdin else nothing
         files = (source.fileno(), out.fileno(), err.fileno())
         process = Forked(nursery(), program, arguments, environment, folder, files)
         try:

@@ -20,6 +20,8 @@ _ACCENT = "\x1b[36m"
 OUTPUT_FAILED = "OUTPUT_FAILED"
 _PLAIN = "\x1b[39m"
 _ECHO = 4
+ANSWER_SECONDS = 0.1
+"""How long an answer may take to arrive on standard input without a terminal."""
 _EXPLAINED = {
     "AMBIGUOUS_NAME": "client.name_lookup:ambiguous_lines",
     "INVALID_POLICY_DOCUMENT": "client.texts.refusals:problem_lines",
@@ -276,13 +278,57 @@ def confirm(output: Output, question: str, *, refused: str, hint: str, typed: st
     needs_terminal(refused, hint)
     _forget_typed_ahead()
     output.prompt(f"{question} Type {safe(typed)} to confirm: " if typed else f"{question} [y/N] ")
-    answer = sys.stdin.readline().strip()
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        output.more("")  # Ctrl-D leaves the cursor behind the question
+    answer = line.strip()
     if answer != typed.strip() if typed else answer.casefold() not in ("y", "yes"):
         raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
 
 
+def refuse_unread_answer(refused: str, hint: str) -> None:
+    """Raise FrostError (exit 2) if standard input may have an answer that `confirm_on_terminal` would not read.
+
+    Without a terminal there is no question, so `yes n | frost …` or a loop over a file must not count as consent. A
+    file may have an answer, and so may a pipe with a byte within `ANSWER_SECONDS`. Closed or silent input and the null
+    device have none. Nothing is read.
+    """
+    if not sys.stdin.isatty() and _may_have_answer(sys.stdin.fileno()):
+        raise usage(f"{refused}, and standard input has data, but is not a terminal for a confirmation", hint)
+
+
+def _may_have_answer(descriptor: int) -> bool:
+    import select
+    import stat
+    from pathlib import Path
+
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return True
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev == Path(os.devnull).stat().st_rdev:
+        return False
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if not any(events & select.POLLIN for _, events in poll.poll(ANSWER_SECONDS * 1000)):
+        return False
+    return _count_ready_bytes(descriptor) != 0
+
+
+def _count_ready_bytes(descriptor: int) -> int | None:
+    """Return how many bytes can be read without a wait; None if unknown. A closed socket is ready without any."""
+    import fcntl
+    import termios
+
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    except OSError:
+        return None
+
+
 def confirm_on_terminal(output: Output, question: str) -> None:
     """Ask for confirmation on a terminal; continue without one, so that scripts need no flag.
+
+    Call `refuse_unread_answer` before the first request.
 
     Raises:
         FrostError: The user did not confirm (exit 1).

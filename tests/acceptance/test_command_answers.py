@@ -1,6 +1,10 @@
 """Answers of commands about the changed object, exit codes, and refusals with the next step."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from tests.acceptance.account import CREATE, Account, Key
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
@@ -64,7 +68,8 @@ def test_on_a_terminal_a_key_is_ended_after_a_question(owner: Account) -> None:
     for word in ("revoke", "delete"):
         unused = Key(owner, "compute:read")
         code, shown = owner.answered("n", "[y/N]", "api-key", word, used.id)
-        assert f'key "test key" ({used.id}) of tenant Web Shop, last used 20' in " ".join(shown.split())
+        question = f'Permanently {word} key "test key" ({used.id}, tenant Web Shop, last used 20'
+        assert question in " ".join(shown.split())
         assert (code, "nothing was changed" in shown) == (1, True)
         assert owner.keys()[used.id]["status"] == "active"
         assert owner.answered("y", "never used", "api-key", word, unused.id)[0] == 0
@@ -72,6 +77,50 @@ def test_on_a_terminal_a_key_is_ended_after_a_question(owner: Account) -> None:
     program = owner.on_terminal("api-key", "delete", used.id, "--yes")
     assert program.wait_end() == 0
     assert "[y/N]" not in program.text
+
+
+def test_without_a_terminal_an_answer_that_would_not_be_read_is_refused(owner: Account, tmp_path: Path) -> None:
+    key = Key(owner, "compute:read")
+    answers, empty = tmp_path / "answers", tmp_path / "empty"
+    answers.write_text("n\nn\n")
+    empty.touch()
+    environment = owner.home.environment()
+
+    def run(word: str, source: int, *more: str) -> tuple[int, str]:
+        words = [sys.executable, "-m", "tui", "account", "api-key", word, key.id, *more]
+        done = subprocess.run(words, stdin=source, capture_output=True, env=environment, text=True, timeout=120)
+        return done.returncode, done.stderr
+
+    for word in ("revoke", "delete"):
+        for path in (answers, empty):
+            with path.open("rb") as file:
+                code, message = run(word, file.fileno())
+                assert (code, "--yes" in message, os.lseek(file.fileno(), 0, os.SEEK_CUR)) == (2, True, 0), message
+        reader, writer = os.pipe()
+        os.write(writer, b"n\n")  # before the start, so that a busy machine cannot be late
+        code, message = run(word, reader)
+        assert (code, "--yes" in message, os.read(reader, 9)) == (2, True, b"n\n"), message
+        os.close(reader)
+        os.close(writer)
+    assert owner.keys()[key.id]["status"] == "active"
+    with answers.open("rb") as file:
+        assert run("revoke", file.fileno(), "--yes")[0] == 0
+    reader, writer = os.pipe()  # open and silent
+    assert run("revoke", reader) == (0, "already revoked\n")
+    os.close(writer)  # at its end
+    assert run("delete", reader)[0] == 0
+    os.close(reader)
+    assert key.id not in {one["id"] for one in owner.items("api-key", "list")}
+
+
+def test_ctrl_d_in_a_question_leaves_the_error_on_its_own_line(owner: Account) -> None:
+    key = Key(owner, "compute:read")
+    program = owner.on_terminal("api-key", "revoke", key.id)
+    program.wait_for("[y/N]")
+    program.press("ctrl+d")
+    assert program.wait_end() == 1
+    assert "frost: not confirmed; nothing was changed" in program.text.splitlines()
+    assert owner.keys()[key.id]["status"] == "active"
 
 
 SAVED = "de1b1471-320a-48ea-b7a7-88d106762832"

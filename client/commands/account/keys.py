@@ -34,7 +34,8 @@ api_key = Group(
     help="Manage your API keys.",
 )
 
-YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; never asked without a terminal.")
+YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required if standard input has data.")
+_SKIP = "use --yes to skip the confirmation"
 ID = name_argument("key_name", "KEY", "one of your keys", own_key_names)
 
 
@@ -86,9 +87,11 @@ def revoke(run: Invocation, key_name: str, yes: bool) -> None:
 
     The key stays in the list as revoked. On a terminal, the command asks for confirmation.
     """
+    if not yes:
+        output.refuse_unread_answer("this revokes an API key", _SKIP)
     key = own_key(run, key_name)
     if not yes and key["status"] != "revoked":
-        output.confirm_on_terminal(run.talk, f"Revoke {_description(key)} permanently?")
+        output.confirm_on_terminal(run.talk, f"Permanently revoke {_description(key)}?")
     change = run.change(keys.revoke(key["tenantId"], key["id"]))
     message = f"key {named(key)} was revoked; its next request is denied" if change.changed else "already revoked"
     run.output.done(message, change.record)
@@ -100,10 +103,12 @@ def delete(run: Invocation, key_name: str, yes: bool) -> None:
 
     Its next request is refused. On a terminal, the command asks for confirmation.
     """
+    if not yes:
+        output.refuse_unread_answer("this deletes an API key", _SKIP)
     key = own_key(run, key_name)
     if not yes:
         output.confirm_on_terminal(
-            run.talk, f"Delete {_description(key)}, with its memberships and attachments, permanently?"
+            run.talk, f"Permanently delete {_description(key)}, with its memberships and attachments?"
         )
     run.call(keys.delete(key["tenantId"], key["id"]))
     run.output.done(f"key {named(key)} was deleted", {"id": key["id"], "status": "deleted"})
@@ -170,9 +175,10 @@ def _quote(key_name: str) -> str:
 
 
 def _description(key: columns.Record) -> str:
-    """Describe a key with its tenant and last use."""
+    """Describe a key with its id, tenant and last use."""
     used = f"last used {time_text(key['lastUsedAt'])}" if key.get("lastUsedAt") else "never used"
-    return f"key {named(key)} of tenant {safe(key.get('tenantName') or key.get('tenantId'), 130)}, {used}"
+    tenant = safe(key.get("tenantName") or key.get("tenantId"), 130)
+    return f'key "{safe(key["name"], 130)}" ({key["id"]}, tenant {tenant}, {used})'
 
 
 def named(key: columns.Record) -> str:
