@@ -322,12 +322,17 @@ def kind_and_id(record: Record) -> tuple[str, str]:
 
 
 def format_remaining(left: timedelta) -> str:
-    """Format remaining time in its largest unit, up to days: `353d`, `5h`, `12m`."""
-    seconds = int(left.total_seconds())
-    for size, letter in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{letter}"
-    return f"{max(0, seconds)}s"
+    """Format remaining time in its largest unit, up to days: `353d`, `5h`, `12m`.
+
+    The time is rounded up to the next smaller unit first: a key that was created a moment ago for 365 days has 365 days
+    left, not 364.
+    """
+    seconds = max(0, int(left.total_seconds()))
+    for size, smaller, letter in ((86400, 3600, "d"), (3600, 60, "h"), (60, 1, "m")):
+        rounded = -(-seconds // smaller) * smaller
+        if rounded >= size:
+            return f"{rounded // size}{letter}"
+    return f"{seconds}s"
 
 
 def exact(value: object, now: datetime) -> str:

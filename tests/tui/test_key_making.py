@@ -71,7 +71,7 @@ async def test_a_new_key_works_in_its_scopes_and_shows_its_secret_once(
         await choose(ui, "organizations:read")
         await ui.expect("1 selected", "Read organizations")
         await ui.press("ctrl+s", shows=("New API key night watch", "shown only once"))
-        assert "Z, in 364d" in ui.row("Expires  20")
+        assert "Z, in 365d" in ui.row("Expires  20"), "as the form has shown"
         secret = secret_of(ui)
         # The variables that a crash at this point would show.
         assert secret not in repr([vars(ui.app.screen), vars(ui.app.screen.query_one(Secret))])

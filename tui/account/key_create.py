@@ -289,9 +289,8 @@ def scopes_of(screen: KeyForms, tenant_id: str) -> "Callable[[], tuple[Sequence[
 async def _show_secret(screen: KeyForms, new_key: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:
     """Add the new key to the list and show its secret once."""
     key = new_key.api_key
-    screen.set_filter("")
     screen.workspace.collections.put(screen.LIST_NAME, "", key)
-    screen.select(key.id)
+    screen.select_new(key.id)
     screen.read(quiet=True)
     facts = [
         ("ID", key.id),

@@ -142,8 +142,7 @@ class Contexts(ListScreen[ContextSummary]):
             name = values["name"]
             await asyncio.to_thread(contexts.add, self.workspace.connection, name, values["endpoint"], values["region"])
             await self._changed()
-            self.set_filter("")
-            self.table.select(name)
+            self.select_new(name)
             label = frame_of(self).keys.label
             steps = (("contexts.sign_in", "sign in"), ("contexts.use", "use"))
             hints = ", ".join(f"{label(action)} to {verb}" for action, verb in steps if label(action))

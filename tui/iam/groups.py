@@ -77,10 +77,9 @@ class Groups(RemoteListScreen["Group"]):
 
         async def save(values: Mapping[str, str]) -> None:
             group = await self.workspace.ask(group_calls.create(tenant_id, **values))
-            self.set_filter("")
             self.workspace.collections.put("groups", tenant_id, group)
             self.post_message(UndoCleared("creating a group"))
-            self.select(group.id)
+            self.select_new(group.id)
             self.read(quiet=True)
             self.frame.toast(f"Created group {group.name}")
 

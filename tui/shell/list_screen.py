@@ -137,6 +137,12 @@ class ListScreen(Row, Generic[T]):
         """Move the cursor to a record."""
         self.table.select(record_id)
 
+    def select_new(self, record_id: str) -> None:
+        """Move the cursor to a record that was just added to the list. Clear a filter only if it hides the record."""
+        if self.table.view.position_of(record_id) is None:
+            self.set_filter("")
+        self.select(record_id)
+
     def count_text(self, view: RecordView[Any]) -> str:
         """Return the number of records and of filtered records; empty while an empty list is incomplete."""
         if not view.total and not self.known:

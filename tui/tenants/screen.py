@@ -246,8 +246,7 @@ class Tenants(ListScreen["TenantRecord"]):
         """Create a tenant, select it and show its provisioning."""
         tenant = await self.workspace.create_tenant(organization_id, name)
         self.post_message(UndoCleared("creating a tenant"))
-        self.set_filter("")
-        self.table.select(tenant.id)
+        self.select_new(tenant.id)
         self.show_detail()
         if not self.screen.has_class("-wide") and not self.has_class("-detail"):
             self.do_detail()  # without room for the details next to the list, show the steps in its place
