@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from client.tables.columns import TENANT, Column, columns, tightest_share
 from client.tables.iam import ACCESS, CATALOGUE
 from client.text import safe
+from tests.people import WEB_SHOP
 from tui.account.screen import organization_filter
 from tui.iam.access import Access, access_text
 from tui.iam.effects import EFFECT
@@ -216,6 +217,20 @@ def test_the_switcher_ranks_prefixes_and_recent_tenants_first() -> None:
         ("nothing", [], []),
     ):
         assert [one.id for one in ranked(searchable(records), typed, recent)] == ranks
+
+
+def test_the_switcher_finds_a_tenant_by_its_id_only_from_the_first_group_on() -> None:
+    shop, other = WEB_SHOP, "7793d4e5-0000-4000-8000-000000000077"
+    records = [RememberedTenant(one, "Shop", "shop") for one in (shop, other)]
+    for typed, ids in (
+        ("77", []),
+        (shop[:7], []),
+        (shop[:8], [shop]),
+        (shop.upper(), [shop]),
+        (f"shop {other}", [other]),
+        (shop[9:], []),
+    ):
+        assert [one.id for one in ranked(searchable(records), typed, ())] == ids, typed
 
 
 LONGEST = "gateway:application-gateways:read-metrics"

@@ -1,7 +1,8 @@
 """The tenant switcher: search for a tenant and make it the current one.
 
 The cursor begins on the previous tenant, so that the key of the switcher and Enter toggle between two tenants. Words
-match anywhere in name, slug, organization or id. Names that start with the first term are first, then matches in
+match anywhere in name, slug or organization. An id, which the list does not show, is matched by its beginning only,
+from `ID_CHARACTERS` on: two digits occur in many ids. Names that start with the first term are first, then matches in
 names, then recent tenants.
 """
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 NO_MATCH = "No tenant matches."
 TALLEST = 16  # lines of the list; more on a tall terminal
 BESIDES = 10  # other lines of the dialog
+ID_CHARACTERS = 8
+"""Least length of a word that the beginning of an id matches: the first group of a UUID."""
 
 
 class Searchable(NamedTuple):
@@ -39,7 +42,7 @@ class Searchable(NamedTuple):
 def searchable(tenants: "Iterable[TenantRecord]") -> list[Searchable]:
     entries = []
     for tenant in tenants:
-        others = "\n".join((tenant.slug, tenant.organization_name, tenant.id))
+        others = "\n".join((tenant.slug, tenant.organization_name))
         name = tenant.display_name.casefold()
         entries.append(Searchable(name, f"{name}\n{others.casefold()}", tenant))
     return entries
@@ -53,7 +56,7 @@ def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> "li
     for number, (name, everything, tenant) in enumerate(known):
         elsewhere = 0
         for term in terms:
-            if term not in everything:
+            if term not in everything and not (len(term) >= ID_CHARACTERS and tenant.id.startswith(term)):
                 break
             elsewhere += term not in name
         else:
