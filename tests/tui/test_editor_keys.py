@@ -9,9 +9,19 @@ from client.models.analysis import AuthorCheck, Counterexample, RequestFacts
 from tests.tui.editing import Edit, document, rule
 from tests.tui.screens import SMALL
 from tui.iam.editor import lists
+from tui.iam.editor.panel import VIEWS
 from tui.iam.editor.request_form import FieldInput
 
 READ = "compute:instances:read"
+DIALOGS = {
+    "s": "Save a new policy",
+    "m": "New from template",
+    "c": "Gained and lost",
+    "colon": "Palette",
+    "x": "Actions",
+    "question_mark": "Help",
+}
+"""Keys of the editor that open a dialog over a new policy, and a text of each."""
 
 
 @pytest.mark.slow
@@ -65,6 +75,86 @@ async def test_tab_goes_through_the_fields_and_space_toggles(edit: Edit) -> None
     assert it.editor.form.values["asAuthor"] == "on"
     await it.press("space", gone="with author limit")
     assert it.editor.form.values["asAuthor"] == "off"
+
+
+@pytest.mark.slow
+async def test_enter_returns_to_the_text_from_every_view_and_after_every_dialog(edit: Edit) -> None:
+    it = await edit(policy=None)
+    assert it.editor.evaluation.any_target.services, "lines to choose"
+    before = it.text
+    for view in VIEWS:
+        it.editor.show_view(view)
+        for keys in (["escape"], ["escape", "escape"], ["f3", "escape", "escape"]):
+            await it.press(*keys)
+            assert it.editor.focused is None, (view, keys)
+            await it.press("enter")
+            assert it.editor.focused is it.editor.pane, (view, keys)
+        # The cursor of the panel moves with the first key. Without a line to open, Enter returns to the text.
+        await it.press("escape", "down", "up")
+        assert it.editor.focused is it.editor.panel
+        await it.press("escape", "enter")
+        assert it.editor.focused is it.editor.pane
+    for view in ("problems", "rules"):
+        it.editor.show_view(view)
+        await it.press("escape", "j", "enter")
+        assert it.editor.focused is it.editor.pane, view
+    it.editor.show_view("coverage")
+    await it.press("escape", "j", "enter", shows="Gained and lost")
+    await it.press("escape", top=it.editor)
+    await it.press("enter")
+    assert it.editor.focused is it.editor.pane
+    for key, words in DIALOGS.items():
+        await it.press("escape", key, shows=words)
+        await it.ui.heard()
+        await it.press("escape", top=it.editor)
+        await it.press("enter")
+        assert it.editor.focused is it.editor.pane, key
+    assert it.text == before
+
+
+@pytest.mark.slow
+@SMALL
+async def test_at_80_by_24_enter_returns_to_the_text_from_every_view(edit: Edit) -> None:
+    it = await edit(policy=None)
+    for view in VIEWS:
+        it.editor.go(view)
+        await it.press("escape", "enter")
+        assert (it.editor.view, it.editor.focused) == ("text", it.editor.pane), view
+    it.editor.go("problems")
+    await it.press("enter")
+    assert (it.editor.view, it.editor.focused) == ("text", it.editor.pane)
+    it.editor.go("coverage")
+    await it.press("enter", shows="Gained and lost")
+    await it.press("escape", top=it.editor)
+    await it.press("enter")
+    assert (it.editor.view, it.editor.focused) == ("text", it.editor.pane)
+
+
+async def test_tab_in_a_string_completes_and_never_indents(edit: Edit) -> None:
+    it = await edit(policy=None, text='{"rules": [{"operations": ["comp"]}]}')
+    before = it.text
+    it.editor.pane.show_line(0, before.index('comp"') + 4)
+    await it.press("tab")  # before a list was opened
+    assert it.text == before
+    await it.until(lambda: it.editor.popup.is_open, "the completions")
+    await it.press("tab")
+    assert it.text == before.replace("comp", "compute:")
+    await it.write('{"name": "open')  # a string without its end
+    it.editor.pane.show_line(0, 14)
+    await it.press("tab", shows="no completions here")
+    assert it.text == '{"name": "open'
+    for text, column in (('{"a": ""}', 7), ('{"a": "\\""}', 9)):
+        await it.write(text)
+        it.editor.pane.show_line(0, column)
+        await it.press("tab")
+        assert it.text == text
+    await it.press("escape")
+    for column in (0, 1, 6, len(text)):  # outside of a string
+        await it.write('{"a": "b"}')
+        it.editor.pane.show_line(0, column)
+        it.editor.set_focus(it.editor.pane)
+        await it.press("tab")
+        assert it.text.replace(" ", "") == '{"a":"b"}' != it.text.replace(": ", ":"), column
 
 
 @pytest.mark.slow

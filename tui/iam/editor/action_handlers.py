@@ -254,8 +254,8 @@ def do_help(editor: Editor) -> None:
         Line("In the text", keys, title, note)
         for keys, title, note in (
             (" ".join(filter(None, (undo_key(editor.keys), "^y"))), "Undo, redo", ""),
-            ("Tab", "Indent", "Accepts the first completion if completions are shown"),
-            ("Esc", "Leave the text", "Letters are then keys, and q closes the editor"),
+            ("Tab", "Indent", "In a string, shows completions; accepts the first one if they are shown"),
+            ("Esc", "Leave the text", "Letters are then keys, and q closes the editor; Enter returns to the text"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
             ("^a ^e", "Start and end of the line", ""),
             ("^Home ^End", "Start and end of the text", ""),
@@ -272,7 +272,7 @@ def do_help(editor: Editor) -> None:
                 "Previous view, next view",
                 "On a narrow screen, Enter focuses the text or the request, and Esc shows the text",
             ),
-            ("⏎", "Open", "A rule or problem in the text; a service's operations"),
+            ("⏎", "Open", "A rule or problem in the text; a service's operations. Without a line to open, the text"),
         )
     ]
     editor.app.push_screen(Help(sheet))

@@ -116,7 +116,7 @@ def cursor_context(text: str, at: int) -> CursorContext | None:
     for match in _STRUCTURE.finditer(text):
         start, end, mark = match.start(), match.end(), match[0]
         if mark[0] == '"':
-            closed = len(mark) > 1 and mark[-1] == '"' and not _is_escaped(mark)
+            closed = _is_closed(mark)
             if start < at <= end - closed:
                 # An unclosed string extends over the following text: replace only the word at the cursor.
                 inside = Span(start + 1, end - 1 if closed else _word_end(text, at))
@@ -149,6 +149,18 @@ def cursor_context(text: str, at: int) -> CursorContext | None:
     if not stack or behind_value:
         return None
     return _at(stack, Span(at, at), "", quoted=False, closed=False)
+
+
+def strings(line: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield the strings of a line as (start, end, whether the closing quote is there)."""
+    for match in _STRUCTURE.finditer(line):
+        mark = match[0]
+        if mark[0] == '"':
+            yield match.start(), match.end(), _is_closed(mark)
+
+
+def _is_closed(mark: str) -> bool:
+    return len(mark) > 1 and mark[-1] == '"' and not _is_escaped(mark)
 
 
 def _word_end(text: str, at: int) -> int:

@@ -16,7 +16,7 @@ from tui.iam.editor import actions, panel, save
 from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
 from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import Evaluation
-from tui.iam.editor.lists import Popup
+from tui.iam.editor.lists import MOVES, Popup
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request_form import FieldInput, RequestForm
 from tui.iam.editor.text_pane import PolicyText
@@ -40,6 +40,7 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
         Binding("left,h", "look(-1)", show=False),
         Binding("right,l", "look(1)", show=False),
         Binding("enter", "enter", show=False),
+        *(Binding(keys, f"move_in_panel({by})", show=False) for keys, by in MOVES),
         Binding("ctrl+c", "app.interrupt", show=False),
     ]
     AUTO_FOCUS = ""
@@ -262,10 +263,7 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
 
     @on(PolicyText.Left)
     def _text_left(self) -> None:
-        if self.narrow:
-            self.look_at("text")
-        else:
-            self.go(self.panel_view)
+        self.look_at("text" if self.narrow else self.panel_view)
 
     def action_hop(self, by: int) -> None:
         """Tab: cycle the focus through text, request fields and panel."""
@@ -298,8 +296,17 @@ class EditorLayout(LaysOutOnce, Screen[Policy | None]):
         self.focus_changed()
 
     def action_enter(self) -> None:
-        """Focus the visible view, on Enter or Tab if there is no focus."""
-        self.go(self.view)
+        """Focus the text, on Enter or Tab if there is no focus; on a narrow screen that shows the request, its fields.
+
+        The panel has the focus only while the user moves in it, so that Enter returns to the text in every other case.
+        """
+        self.go("request" if self.narrow and self.view == "request" else "text")
+
+    def action_move_in_panel(self, by: int) -> None:
+        """Focus the panel, if no widget has the focus and the panel is visible, and move its cursor."""
+        if self.focused is None and (self.view in panel.VIEWS or not self.narrow):
+            self.go(self.panel_view)
+            self.panel.action_move(by)
 
     def on_descendant_focus(self, _: object) -> None:
         self.focus_changed()

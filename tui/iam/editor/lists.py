@@ -38,16 +38,15 @@ class Line(NamedTuple):
     ref: Ref | None = None
 
 
+MOVES = (("up,k", -1), ("down,j", 1), ("pageup", -10), ("pagedown", 10), ("home,g", -100_000), ("end,G", 100_000))
+"""Keys that move the cursor of a list, and by how many lines."""
+
+
 class LineList(ScrollView, can_focus=True):
     """Shows lines; Up and Down move the cursor, Enter or a click chooses."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "move(-10)", show=False),
-        Binding("pagedown", "move(10)", show=False),
-        Binding("home,g", "move(-100000)", show=False),
-        Binding("end,G", "move(100000)", show=False),
+        *(Binding(keys, f"move({by})", show=False) for keys, by in MOVES),
         Binding("enter", "choose", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--blurred"}
@@ -62,9 +61,9 @@ class LineList(ScrollView, can_focus=True):
     """
 
     class Chosen(Message):
-        """Posted when a line is chosen with Enter or a click."""
+        """Posted when a line is chosen with Enter or a click. `ref` is None on Enter without a line to choose."""
 
-        def __init__(self, ref: Ref) -> None:
+        def __init__(self, ref: Ref | None) -> None:
             super().__init__()
             self.ref = ref
 
@@ -122,8 +121,7 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     def action_choose(self) -> None:
-        if self.ref is not None:
-            self.post_message(self.Chosen(self.ref))
+        self.post_message(self.Chosen(self.ref))
 
     def on_click(self, event: events.Click) -> None:
         at = event.y + self.scroll_offset.y

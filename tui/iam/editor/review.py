@@ -128,10 +128,15 @@ class Review(Dialog[Mapping[str, str] | None]):
         self._show()
 
     @on(Input.Changed)
+    def _edited(self) -> None:
+        """Show the differences of the edited names, without the problem of the former ones."""
+        before, self.names = self.names, self._entered_names()
+        if before != self.names and self.names["name"]:
+            self._show_problem("")
+        self._show()
+
     def _show(self) -> None:
         """Show changes of name and description, then the difference."""
-        if self.names is not None:
-            self.names = self._entered_names()
         names = self.names if self.names is not None else self.new_names
         name_difference = [] if self.stored is None or names is None else list(name_lines(self.stored, names))
         # Computed, because the list has no size before the first layout.
@@ -181,7 +186,7 @@ class Review(Dialog[Mapping[str, str] | None]):
 
     def _show_problem(self, text: str) -> None:
         problem = self.query_one(".review--problem", Static)
-        problem.display = True
+        problem.display = bool(text)
         problem.update(Content(safe(text)))
 
 

@@ -270,6 +270,11 @@ class PolicyEditor(EditorLayout):
         before, self.document.text = self.document.text, self.pane.text
         return before != self.document.text
 
+    @on(PolicyText.CompletionWanted)
+    def _completion_wanted(self) -> None:
+        self.read_text()
+        self.perform("editor.complete")
+
     def _complete(self) -> None:
         if self.focused is self.pane:
             self.completion.complete_text(self.document.text, unasked=True)
@@ -363,17 +368,19 @@ class PolicyEditor(EditorLayout):
         self.perform(event.action)
 
     def action_back(self) -> None:
-        """Go from the fields to the text, and from a view without focus to the panel; on a narrow screen, to the text.
+        """Go from the fields to the text, and from the panel to no focus; on a narrow screen, to the text.
 
         It never closes the editor, so that an extra key press does not lose work.
         """
         if self.narrow and self.view != "text":
             self.look_at("text")
-        elif self.narrow or self.focused is self.panel:
+        elif not self.narrow and self.focused is self.panel:
+            self.look_at(self.panel_view)
+        elif self.narrow or self.focused is None:
             keys = " or ".join(map(keymap.key_text, self.keys.of("editor.close")))
             self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Close editor")
         else:
-            self.go("text" if self.focused is not None else self.panel_view)
+            self.go("text")
 
     def on_resize(self) -> None:
         """Wrap the text again for the new size, after the layout. Completions may belong to a view that is hidden."""
@@ -386,6 +393,9 @@ class PolicyEditor(EditorLayout):
 
     @on(LineList.Chosen)
     def _line_chosen(self, event: LineList.Chosen) -> None:
+        if event.ref is None:
+            self.go("text")
+            return
         kind, index = event.ref.kind, event.ref.index
         if kind == "rule":
             spans = json_scanner.rules(self.document.text)
@@ -397,6 +407,7 @@ class PolicyEditor(EditorLayout):
             self.go("text")
             self.pane.show_line(problem.line - 1, problem.column - 1)
         else:
+            self.look_at(self.panel_view)  # the next Enter, after a dialog, returns to the text
             self.perform("editor.changes" if kind == "service" else "editor.example")
 
     # Saving and closing

@@ -72,6 +72,9 @@ class PolicyText(TextArea):
     class Left(Message):
         """Posted on Esc, to move the focus elsewhere."""
 
+    class CompletionWanted(Message):
+        """Posted on Tab in a string, where spaces would change a name."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+home", "to_end(-1)", show=False),
         Binding("ctrl+end", "to_end(1)", show=False),
@@ -206,6 +209,10 @@ class PolicyText(TextArea):
             event.stop()
             event.prevent_default()
             self.post_message(self.Left())
+        elif event.key == "tab" and self._in_string():
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.CompletionWanted())
         elif event.key == "enter" and not self.read_only:
             event.stop()
             event.prevent_default()
@@ -220,6 +227,14 @@ class PolicyText(TextArea):
             self._close(event.character)
         else:
             await super()._on_key(event)
+
+    def _in_string(self) -> bool:
+        """Return whether the cursor or the selection is inside one string. The string may lack its closing quote."""
+        start, end = sorted(self.selection)
+        line = self.document.get_line(start[0])
+        return start[0] == end[0] and any(
+            first < start[1] and end[1] < last + (not closed) for first, last, closed in json_scanner.strings(line)
+        )
 
     def _new_line(self) -> None:
         """Insert a line, indented after an opening bracket. A closing bracket at the cursor moves to its own line."""
