@@ -130,6 +130,25 @@ async def test_at_80_by_24_enter_returns_to_the_text_from_every_view(edit: Edit)
     assert (it.editor.view, it.editor.focused) == ("text", it.editor.pane)
 
 
+@pytest.mark.slow
+async def test_the_palette_of_the_editor_opens_screens_and_records(edit: Edit) -> None:
+    it = await edit()
+    frame = it.ui.app.frame
+    await it.until(lambda: frame.workspace.tenants_state == "fresh", "the tenants")
+    await it.press("ctrl+p", *"lake", shows=("Use tenant Data Lake", "Closes the editor: Aurora Labs"))
+    await it.press("escape", top=it.editor)
+    await it.press("x")
+    await it.press("ctrl+p", *"groups", shows="Go to groups")
+    await it.press("enter", shows="Unsaved changes")
+    await it.press("escape", top=it.editor)
+    await it.ui.pilot.pause()
+    assert frame.current.NAME == "tenants"
+    await it.press("ctrl+p", *"groups", shows="Go to groups")
+    await it.press("enter", shows="Unsaved changes")
+    await it.press("d", top=frame, shows="deployers")
+    assert frame.current.NAME == "groups"
+
+
 async def test_tab_in_a_string_completes_and_never_indents(edit: Edit) -> None:
     it = await edit(policy=None, text='{"rules": [{"operations": ["comp"]}]}')
     before = it.text

@@ -67,16 +67,27 @@ def entries(frame: Navigator, typed: str = "") -> Iterator[Entry]:
                 yield Entry(action.title, frame.keys.label(action.id), reason or action.help, run, not reason)
 
     yield from of(context.screen)
-    for number, route in enumerate(routes.ROUTES, 1):
-        yield Entry(
-            f"Go to {inside(route.title)}",
-            str(number) if number <= routes.DIGITS else "",
-            "",
-            partial(frame.go, route.name),
-        )
+    yield from _screens(frame)
     yield from of(actions.LIST, actions.ANYWHERE)
     for route in routes.ROUTES:
         yield from _elsewhere(frame, route) if route.name != context.screen else ()
+    yield from _named(frame, typed)
+
+
+def destinations(frame: Navigator, typed: str = "") -> Iterator[Entry]:
+    """Yield all screens and matching records, for the palette of a screen above the main one."""
+    yield from _screens(frame)
+    yield from _named(frame, typed)
+
+
+def _screens(frame: Navigator) -> Iterator[Entry]:
+    for number, route in enumerate(routes.ROUTES, 1):
+        key = str(number) if number <= routes.DIGITS else ""
+        yield Entry(f"Go to {inside(route.title)}", key, "", partial(frame.go, route.name))
+
+
+def _named(frame: Navigator, typed: str) -> Iterator[Entry]:
+    """Yield matching tenants and records."""
     terms = typed.casefold().split()
     count = 0
     for tenant in frame.workspace.tenants if terms else ():

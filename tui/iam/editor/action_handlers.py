@@ -1,7 +1,8 @@
 """Handlers of the editor's actions. See tui/iam/editor/actions.py."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Protocol
 
 from textual.app import App
@@ -22,6 +23,7 @@ from tui.iam.editor.save import SaveFlow
 from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.action import ActionContext
+from tui.shell.navigator import Navigator
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal import external_editor
@@ -280,19 +282,32 @@ def do_help(editor: Editor) -> None:
 
 async def do_palette(editor: Editor) -> None:
     from tui.shell.palette import Entry as Line
-    from tui.shell.palette import Palette
+    from tui.shell.palette import Palette, destinations
+
+    frame = next(screen for screen in editor.app.screen_stack if isinstance(screen, Navigator))
 
     def entries(typed: str) -> Iterator[Line]:
+        """Yield the actions of the editor, then screens and records, for which the editor closes."""
         context = editor.action_context()
         for action in actions.ACTIONS:
             if action.id != "editor.palette":
                 reason = action.disabled_reason(context)
                 run = partial(editor.perform, action.id)
                 yield Line(action.title, editor.keys.label(action.id), reason or action.help, run, not reason)
+        for one in destinations(frame, typed):
+            text = f"Closes the editor{': ' if one.text else ''}{one.text}"
+            yield one._replace(key="", text=text, run=partial(_leave_for, editor, one.run))
 
     choice = await editor.app.push_screen_wait(Palette(entries))
-    if choice is not None:
-        choice.run()
+    if choice is not None and isawaitable(opening := choice.run()):
+        await opening
+
+
+async def _leave_for(editor: Editor, open_destination: Callable[[], Any]) -> None:
+    """Close the editor, then open a screen or record, unless the user keeps editing."""
+    await do_close(editor)
+    if editor.autosave.is_closed:
+        open_destination()
 
 
 async def do_close(editor: Editor) -> None:
