@@ -256,14 +256,19 @@ async def opened(
     launch: Launch | None = None,
     limits: Limits | None = None,
     debug_log: DebugLog | None = None,
+    remembers: bool = False,
 ) -> AsyncIterator[Ui]:
-    """The application in this process, on the platform of a home, without the preferences of an earlier test."""
+    """The application in this process, on the platform of a home.
+
+    The preferences of an earlier run are removed, unless it `remembers`.
+    """
     for name, value in home.environment().items():
         monkeypatch.setenv(name, value)
     for name in ("FROST_TENANT", "FROST_CONTEXT", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     memory = preferences.path_of(os.environ)
-    memory.unlink(missing_ok=True)
+    if not remembers:
+        memory.unlink(missing_ok=True)
     connection = await asyncio.to_thread(resolve, os.environ)
     app = FrostApp(connection, launch or Launch(), memory, debug_log, limits=limits)
     async with app.run_test(size=size, notifications=True) as pilot:

@@ -17,7 +17,9 @@ from client.tables.columns import Record
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
-from tests.tui.screens import Ui, add_other_context, opened, sign_in_questions
+from tests.people import OUTSIDER
+from tests.tui.screens import Ui, add_other_context, opened, sign_in_questions, signed_in
+from tui.shell.actions import BY_ID
 from tui.state import loaders
 from tui.state.context_state import BACKOFF
 from tui.state.contexts import config_changes
@@ -36,6 +38,46 @@ async def test_a_sign_in_elsewhere_is_noticed_and_shows_nothing_of_the_former_us
     await ui.gone("Data Lake")
     await ui.expect_head("unavailable: choose another")
     assert ui.app.workspace.tenant_before == ""
+
+
+@pytest.mark.slow
+async def test_another_user_starts_on_the_first_screen(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("owner@aurora.example · session")
+        await ui.switch("newsroom")
+        await ui.command("activity", shows="Activity")
+        await ui.until(lambda: ui.screen.NAME == "activity", "the activity")
+    async with opened(demo, monkeypatch, remembers=True) as ui:  # the same user
+        await ui.expect_head("owner@aurora.example · session")
+        assert ui.screen.NAME == "activity"
+    demo.sign_in("member@aurora.example")
+    async with opened(demo, monkeypatch, remembers=True) as ui:
+        await ui.expect_head("member@aurora.example · session")
+        await ui.until(lambda: ui.screen.NAME == "tenants", "the first screen")
+        assert ui.app.frame.history.earlier is None
+        assert ui.app.workspace.tenant_before == ""
+        await ui.press("3", shows="Groups")
+    async with opened(demo, monkeypatch, remembers=True) as ui:
+        await ui.expect_head("member@aurora.example · session")
+        assert ui.screen.NAME == "groups"
+        assert ui.app.workspace.state.screen_of == "member@aurora.example"
+
+
+@pytest.mark.slow
+@signed_in(OUTSIDER)
+async def test_a_user_without_tenants_is_offered_only_what_works(demo: Home, user: str, ui: Ui) -> None:
+    advice = "Ask an owner or admin of an organization"
+    await ui.expect_head("no tenant", f"{OUTSIDER} · session")
+    await ui.expect(advice)
+    for key in ("2", "3", "9"):
+        await ui.press(key, shows=advice)
+        assert ui.screen.NAME in ("policies", "groups", "quotas")
+    none = "You have no API key. A key belongs to a tenant, and you have none."
+    await ui.press("6")
+    await ui.until(lambda: (ui.screen.NAME, ui.screen.empty()) == ("api-keys", none), none)
+    for action in ("api-keys.create", "groups.create", "policies.create", "tenants.create"):
+        assert BY_ID[action].disabled_reason(ui.app.frame.action_context()), action
+    await ui.gone("choose another", "Choose", "New API key")
 
 
 @pytest.mark.slow

@@ -226,15 +226,16 @@ def test_two_programs_keep_the_changes_of_each_other(tmp_path: Path) -> None:
     loaded = [program.copy() for program in programs]
     one, other = programs
     one.screen, one.lines, one.sort["keys"] = "policies", ["one", "two"], ["name", False]
+    one.screen_of, other.theme = "owner@example.com", "frost-light"
     one.of("local", "unix:/a").recent[:] = ["t4", "t1", "t2", "t3"]
-    other.theme, other.lines = "frost-light", ["three", "one"]
+    other.lines = ["three", "one"]
     other.of("local", "unix:/a").recent[:] = ["t3", "t1", "t2"]
     other.of("work", "https://work/api").recent = ["t9"]
     for program, base in zip(programs, loaded, strict=True):
         preferences.save(path, program, base)
         preferences.save(path, program, base)
     state = preferences.load(path)
-    assert (state.screen, state.theme) == ("policies", "frost-light")
+    assert (state.screen, state.screen_of, state.theme) == ("policies", "owner@example.com", "frost-light")
     assert state.lines == ["two", "three", "one"]
     assert state.sort == {"tenants": ["slug", True], "keys": ["name", False]}
     assert state.of("local", "unix:/a").recent == ["t3", "t4", "t1", "t2"]

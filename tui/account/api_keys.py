@@ -141,9 +141,11 @@ class ApiKeys(key_create.KeyForms):
         super().show()
 
     def empty(self) -> str:
-        homeless = not self.workspace.tenant_id and self.workspace.me is not None
+        workspace = self.workspace
+        homeless = (not workspace.tenant_id and workspace.me is not None) or workspace.tenant_missing
         if homeless and self.record_list.known and not self.unavailable_reason():
-            return "You have no API key. A key belongs to a tenant, and none is selected."
+            reason = "you have none" if workspace.without_tenants else "none is selected"
+            return f"You have no API key. A key belongs to a tenant, and {reason}."
         return super().empty()
 
     def freshness_text(self) -> str:

@@ -33,7 +33,7 @@ class ActionContext(NamedTuple):
     """The record under the cursor, a model of the client or a mapping."""
     context_name: str = ""
     tenant: str = ""
-    """Id of the tenant in use."""
+    """Id of the tenant in use; empty if the principal has no access to it."""
     tenant_before: str = ""
     read_only: str = ""
     """Why changes are not allowed; empty if they are."""

@@ -125,12 +125,15 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
         state, verb = f"! no response since {link.since.astimezone():%H:%M:%S} · retrying", "retry now"
         tone = "$text-error"
     is_signed_out = link.state == "signed_out"  # the identity is no longer valid
-    missing = workspace.tenant_id and tenant is None and workspace.tenants_state == "fresh"
     unnamed = workspace.tenant_id if workspace.tenants_state == "refused" else ""
+    if workspace.without_tenants:
+        unnamed = "no tenant"
+    elif workspace.tenant_missing:
+        unnamed = "unavailable: choose another"
     return HeaderState(
         context=workspace.context,
         organization=tenant.organization_name if tenant is not None else "",
-        tenant=tenant.display_name if tenant is not None else "unavailable: choose another" if missing else unnamed,
+        tenant=tenant.display_name if tenant is not None else unnamed,
         status=tenant.status if tenant is not None else "",
         who="" if is_signed_out else workspace.who,
         how="" if is_signed_out else how,

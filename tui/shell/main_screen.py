@@ -90,9 +90,11 @@ class MainScreen(Navigator):
         self.lasting = ""
         self._offer = self._refusal = ""  # texts of messages that the next action removes
         self._done_in = ""  # the tenant in use at the time of the reversible change
+        self._identified = False  # whether the principal of this run is known
 
     def compose(self) -> ComposeResult:
-        name = self.workspace.state.screen
+        state = self.workspace.state
+        name = state.screen if state.screen_of in ("", self.workspace.who) else ""
         self.current = self.make(name if name in routes.NAMES else routes.NAMES[0])
         # Textual sets these at the first resize, which would lay out and paint everything a second time.
         # The styles of all widgets are computed after this.
@@ -156,7 +158,7 @@ class MainScreen(Navigator):
             subject=self.current.subject.id if self.current is not None and self.current.subject is not None else "",
             record=self.current.record if self.current is not None else None,
             context_name=workspace.context,
-            tenant=workspace.tenant_id,
+            tenant="" if workspace.tenant_missing else workspace.tenant_id,
             tenant_before=workspace.tenant_before,
             read_only=workspace.read_only,
             keyed=workspace.keyed,
@@ -207,6 +209,9 @@ class MainScreen(Navigator):
         for screen in self.query(ListScreen):
             if screen.UPDATES is None or update in screen.UPDATES:
                 screen.changed(update)
+        if update is Topic.IDENTITY and not self._identified:
+            self._identified = True
+            self.open_own_first()
         self.show_header()
         if update is not Topic.LINK:  # no action depends on the connection
             self.show_keys()

@@ -153,8 +153,8 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
         return self.origin_of(self.view())
 
     def _mark_origin(self) -> None:
-        """Mark the origin in the navigation. The next start opens it."""
-        self.workspace.state.screen = self.origin
+        """Mark the origin in the navigation. The next start opens it, for the same principal."""
+        self.workspace.state.screen, self.workspace.state.screen_of = self.origin, self.workspace.who
         self.query_one(Navigation).show(self.origin)
 
     # Forward
@@ -242,6 +242,21 @@ class Navigator(LaysOutOnce, Screen[None], PaintsNothing):
         if view.record:
             screen.select(view.record)
         self.show_keys()
+
+    def open_own_first(self) -> None:
+        """Replace the screen that another principal had open by the first one, unless the user has moved on.
+
+        The principal is unknown until the first response.
+        """
+        state, who = self.workspace.state, self.workspace.who
+        is_foreign = state.screen_of not in ("", who)
+        state.screen_of = who
+        if is_foreign and self.history.earlier is None and self.history.later is None and not self.trail:
+            _: Worker[None] = self.run_worker(self._start_over, group="go", exclusive=True)
+
+    async def _start_over(self) -> None:
+        await self._show(View(routes.NAMES[0]))
+        self.history.replace(self.view())
 
     def do_zoom(self) -> None:
         if self.current is not None:

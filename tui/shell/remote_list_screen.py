@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from client.models.iam import Principal
 
 R = TypeVar("R")
+NO_TENANTS = "You have no tenant. Ask an owner or admin of an organization, or sign in as another user."
 
 
 class RemoteListScreen(ListScreen[T]):
@@ -61,7 +62,7 @@ class RemoteListScreen(ListScreen[T]):
             return ""
         if self.workspace.tenants_state in ("failed", "refused"):
             return self.workspace.tenants_error
-        return "No tenant selected. Choose one in Tenants."
+        return NO_TENANTS if self.workspace.without_tenants else "No tenant selected. Choose one in Tenants."
 
     def records(self) -> Sequence[T]:
         return () if self.unavailable_reason() else self.record_list.records
@@ -79,7 +80,11 @@ class RemoteListScreen(ListScreen[T]):
         record_list = self.record_list
         if record_list.state == "failed" and record_list.error is not None:
             if record_list.error.code == NOT_ENTITLED:
-                return "You have no access to this tenant. Choose another tenant."
+                return (
+                    NO_TENANTS
+                    if self.workspace.without_tenants
+                    else "You have no access to this tenant. Choose another tenant."
+                )
             return (
                 sentence(self.UNAVAILABLE_TEXT)
                 if record_list.error.code == "SESSION_REQUIRED"
@@ -88,8 +93,11 @@ class RemoteListScreen(ListScreen[T]):
         return self._empty_text() if record_list.known else "Loading …"
 
     def _empty_text(self) -> str:
+        """Return the text of an empty list, with the key that adds a record if the user may add one."""
         key = self.frame.keys.label(self.EMPTY_ACTION)
-        return f"{self.EMPTY_TEXT} {key}: {BY_ID[self.EMPTY_ACTION].title}" if key else self.EMPTY_TEXT
+        if not key or BY_ID[self.EMPTY_ACTION].disabled_reason(self.frame.action_context()):
+            return self.EMPTY_TEXT
+        return f"{self.EMPTY_TEXT} {key}: {BY_ID[self.EMPTY_ACTION].title}"
 
     def related(self, name: str, subject: str, tenant_id: str = "") -> RecordList[Any]:
         """Return a list of a record. An unread list is read after the cursor has rested on the record."""

@@ -335,6 +335,16 @@ class ContextState(ContextRequests):
         return self.find(self.tenant_id)
 
     @property
+    def tenant_missing(self) -> bool:
+        """Whether the principal has no access to the tenant in use."""
+        return bool(self.tenant_id) and self.tenant is None and self.tenants_state == "fresh"
+
+    @property
+    def without_tenants(self) -> bool:
+        """Whether the principal has no tenant to choose."""
+        return not self.tenants and self.tenants_state == "fresh"
+
+    @property
     def recent(self) -> list[str]:
         """Ids of recent tenants, the current one first."""
         return list(dict.fromkeys((self.tenant_id, *self._memory.recent)))

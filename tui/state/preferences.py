@@ -1,7 +1,7 @@
 """State of the screens between two runs: `$HOME/.cli/state.json`, versioned, written atomically.
 
-It contains the open screen, recent tenants, sort order, theme, lines of the `:` prompt and the last rows of the
-tenants, for a fast start. It never contains secrets: only the members listed here are stored.
+It contains the open screen and its principal, recent tenants, sort order, theme, lines of the `:` prompt and the last
+rows of the tenants, for a fast start. It never contains secrets: only the members listed here are stored.
 
 Several programs share the file. Each merges its own changes into it, under a lock.
 """
@@ -142,6 +142,8 @@ class State:
     contexts: dict[str, ContextMemory] = field(default_factory=dict)
     hinted: bool = False
     """Whether the note of the first run was shown."""
+    screen_of: str = ""
+    """The principal who opened `screen`. Another one starts on the first screen."""
 
     def of(self, context: str, endpoint: str) -> ContextMemory:
         """Return the state of a context; empty if its endpoint has changed."""
@@ -242,8 +244,10 @@ def _write(path: Path, state: State) -> None:
 
 def merge(base: State, own: State, stored: State) -> State:
     """Return the stored state with the changes that this program made since it loaded `base`."""
+    screen, screen_of = _own_if_changed(*((one.screen, one.screen_of) for one in (base, own, stored)))
     return State(
-        screen=_own_if_changed(base.screen, own.screen, stored.screen),
+        screen=screen,
+        screen_of=screen_of,
         theme=_own_if_changed(base.theme, own.theme, stored.theme),
         sort={**stored.sort, **{key: sort for key, sort in own.sort.items() if sort != base.sort.get(key)}},
         lines=_merge_recent(base.lines[::-1], own.lines[::-1], stored.lines[::-1], LINES)[::-1],

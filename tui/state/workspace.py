@@ -205,6 +205,9 @@ class Workspace(ContextState):
             self._tenants_failed(error)
             return
         self._set_principal(me)
+        if self._memory.who not in ("", self.who):  # another principal has signed in since the last run
+            self.tenants, self._memory.tenants = [], []
+            self._memory.recent.clear()
         self._memory.who = self.who
         if isinstance(page, FrostError):
             self._tenants_failed(page)

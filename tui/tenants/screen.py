@@ -13,10 +13,11 @@ from client.operations import FINAL
 from client.tables.columns import TENANT, UNKNOWN, Column, Record, tightest_share, tightest_text, time_text
 from client.tables.quotas import percent_text, quota_tone
 from client.text import cut, safe
-from tui.shell import keymap
+from tui.shell import actions, keymap
 from tui.shell.bars import STATUS_SIGNS
 from tui.shell.list_screen import ListScreen
 from tui.shell.navigator import frame_of
+from tui.shell.remote_list_screen import NO_TENANTS
 from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
 from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
@@ -128,7 +129,7 @@ class Tenants(ListScreen["TenantRecord"]):
     TITLE = "Tenants"
     KIND = TENANT
     PRIMARY = "tenants.use"
-    UPDATES = frozenset((Topic.TENANTS, Topic.TENANT, Topic.CONTEXT, Topic.OPERATIONS))
+    UPDATES = frozenset((Topic.TENANTS, Topic.TENANT, Topic.CONTEXT, Topic.IDENTITY, Topic.OPERATIONS))
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tenants")]
     DEFAULT_CSS = """
     Tenants .steps--heading { height: auto; color: $text-muted; text-style: bold; }
@@ -150,7 +151,10 @@ class Tenants(ListScreen["TenantRecord"]):
             return "Loading …"
         if self.workspace.tenants_state in ("failed", "refused"):
             return self.workspace.tenants_error
-        key = frame_of(self).keys.label("tenants.create")
+        frame = frame_of(self)
+        if actions.BY_ID["tenants.create"].disabled_reason(frame.action_context()):
+            return NO_TENANTS
+        key = frame.keys.label("tenants.create")
         return f"You have no tenants yet; {key} to create one." if key else "You have no tenants yet."
 
     def records(self) -> "Sequence[TenantRecord]":
