@@ -205,6 +205,16 @@ class Invocation:
                     name = str(self._driver.ask_json(tenants.get(tenant_id))["displayName"])
             self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
 
+    def tenant_text(self, tenant_id: str) -> str:
+        """Return the name and id of a tenant; only the id if the name cannot be read, and empty without an id."""
+        from client.api import tenants
+        from client.errors import FrostError
+
+        if tenant_id:
+            with suppress(FrostError, LookupError):
+                return f"{self._driver.ask_json(tenants.get(tenant_id))['displayName']} · {tenant_id}"
+        return tenant_id
+
     def _send(self, ask: Callable[["BlockingClient"], Answer]) -> Answer:
         from client.errors import FrostError
 

@@ -228,13 +228,14 @@ def _whoami(run: Invocation) -> None:
         "tenant": _tenant(run),
     }
     tenant = document["tenant"]
+    tenant_text = run.tenant_text(tenant["id"]) if tenant and not run.output.structured else ""
     facts = [
         ("identity", f"{document['name']} <{document['email']}>", document["id"]),
         ("credential", _kind(credential.kind), _why(credential.kind, credential.source, document)),
         ("expires", time_text(sent.get("expiresAt")), str(sent.get("id") or "")),
         ("context", connection.context.name, _SOURCES[connection.context_source]),
         ("endpoint", str(connection.endpoint), connection.context.sources["api_endpoint"]),
-        ("tenant", tenant["id"] if tenant else "", tenant["source"] if tenant else ""),
+        ("tenant", *((tenant_text, tenant["source"]) if tenant else ("", ""))),
     ]
     if sent.get("scopes") is not None:
         facts.append(("scopes", ", ".join(map(str, sent["scopes"])), ""))

@@ -225,6 +225,16 @@ def member(demo_platform: Path) -> Iterator[Account]:
         yield Account(home)
 
 
+def test_the_tenant_is_named_beside_its_id_if_the_name_may_be_read(owner: Account) -> None:
+    named = f"Web Shop · {WEB_SHOP}"
+    assert named in owner.home.frost("whoami").out
+    assert named in owner.run("profile").out
+    unreadable = {"FROST_CONTEXT": owner.context("storage:read")}
+    for words in (("whoami",), ("account", "profile")):
+        shown = owner.home.frost(*words, env=unreadable)
+        assert (shown.code, WEB_SHOP in shown.out, "Web Shop" in shown.out, shown.err) == (0, True, False, ""), words
+
+
 def test_the_profile_is_the_person_and_the_credential(owner: Account) -> None:
     me = owner.done("profile")
     assert (me["email"], me["credential"]["kind"]) == (OWNER, "session")

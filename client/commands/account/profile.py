@@ -31,18 +31,19 @@ def profile(run: Invocation) -> None:
     With an API key, show the owner of the key and the limits of the key.
     """
     me = run.me
+    name_tenant = str if run.output.structured else run.tenant_text
     credential = me.get("credential") or {}
     facts: list[Fact] = [
         ("id", me["id"]),
         ("email", me.get("email", "")),
         ("name", me.get("name", "")),
         ("created", columns.time_text(me.get("createdAt"))),
-        ("default tenant", me.get("tenantId", "")),
+        ("default tenant", name_tenant(me.get("tenantId") or "")),
         ("credential", _CREDENTIALS.get(str(credential.get("kind")), str(credential.get("kind", "")))),
     ]
     if credential.get("scopes") is not None:
         facts += [
-            ("tenant", str(credential.get("tenantId") or "")),
+            ("tenant", name_tenant(str(credential.get("tenantId") or ""))),
             ("scopes", ", ".join(map(str, credential["scopes"]))),
         ]
     if credential.get("expiresAt"):
