@@ -197,6 +197,7 @@ async def test_scopes_beyond_the_role_are_refused(demo: Home, ui: Ui) -> None:
 
 async def test_a_rotated_key_works_until_its_end(demo: Home, ui: Ui) -> None:
     await ui.press("6", shows="deploy-pipeline")
+    await ui.filter("pipeline", shows="1 of 16")
     await ui.press("o", on="deploy-pipeline")
     await ui.expect("Rotate deploy-pipeline", "New key ends", "Old key ends", "● 24 h", "in 1d", "in 365d")
     await ui.heard()
@@ -204,7 +205,8 @@ async def test_a_rotated_key_works_until_its_end(demo: Home, ui: Ui) -> None:
     secret = secret_of(ui)
     assert secret not in ui.app.export_screenshot()
     await ui.heard()
-    await ui.press("y", "escape", shows="17 API keys")
+    await ui.press("y", "escape", shows="2 of 17")  # the filter shows the new key
+    await ui.press("escape", shows="17 API keys")
     new, old = await asyncio.to_thread(keys, demo, "deploy-pipeline")
     left = parse_time(old["expiresAt"])
     assert left is not None
