@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 """A record: a model of the client, or a mapping."""
+NO_TENANTS = "You have no tenant. Ask an owner or admin of an organization, or sign in as another user."
 
 
 class ListScreen(Row, Generic[T]):

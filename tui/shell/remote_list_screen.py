@@ -8,7 +8,7 @@ from client.tables.columns import json_of
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
-from tui.shell.list_screen import ListScreen, T
+from tui.shell.list_screen import NO_TENANTS, ListScreen, T
 from tui.shell.navigator import Navigator, frame_of
 from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, RecordList, read_error_text
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from client.models.iam import Principal
 
 R = TypeVar("R")
-NO_TENANTS = "You have no tenant. Ask an owner or admin of an organization, or sign in as another user."
 
 
 class RemoteListScreen(ListScreen[T]):

@@ -15,9 +15,8 @@ from client.tables.quotas import percent_text, quota_tone
 from client.text import cut, safe
 from tui.shell import actions, keymap
 from tui.shell.bars import STATUS_SIGNS
-from tui.shell.list_screen import ListScreen
+from tui.shell.list_screen import NO_TENANTS, ListScreen
 from tui.shell.navigator import frame_of
-from tui.shell.remote_list_screen import NO_TENANTS
 from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
 from tui.state.refresh import Topic, Update
 from tui.state.workspace import Workspace
