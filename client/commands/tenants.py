@@ -120,14 +120,14 @@ tenant = Group(
     params=[OF_GROUP],
 )
 
-OF_ONE = "Name, slug or ID of the organization; default: the only one where you may create tenants."
+OF_ONE = "Name, slug or ID of the organization; required if you belong to several."
 
 
 @tenant.leaf(
     "create",
     Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
     organization_flag(OF_ONE),
-    examples=('frost tenant create --name "Web Shop"',),
+    examples=('frost tenant create --name "Web Shop" --organization "Aurora Labs"',),
 )
 def create(run: Invocation, name: str, organization: str | None) -> None:
     """Create a tenant in an organization.
@@ -178,7 +178,7 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
     active = _active(run, answer)
     records = answer["tenants"]
     if not records and not everywhere and organization is None:
-        _only_organization(run, any_number=True)
+        _own_organizations(run)  # raises if that is why the list is empty
     if not everywhere and organization is None:
         records = _of_one_organization(run, records, active)
     run.output.records(columns.TENANT, records, marked=active)
@@ -254,13 +254,23 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
 # --- which organization ----------------------------------------------------------------------------------------------
 
 
-def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
-    """Return the id of the only organization where the caller creates tenants, or with `any_number` of the first one.
+def _only_organization(run: Invocation) -> str:
+    """Return the id of the caller's only organization.
+
+    Roles do not count: a second membership must not change the organization in which a script creates tenants.
 
     Raises:
-        FrostError: The caller belongs to no organization (exit 4) or creates tenants in several (exit 2).
+        FrostError: The caller belongs to no organization (exit 4) or to several (exit 2).
     """
-    organizations = run.call(account.organizations())["organizations"]
+    organizations = _own_organizations(run)
+    if len(organizations) > 1:
+        raise _several_organizations(organizations, "id", "name", "select one with --organization NAME")
+    return str(organizations[0]["id"])
+
+
+def _own_organizations(run: Invocation) -> list[dict[str, Any]]:
+    """Return the caller's organizations. Raises FrostError (exit 4) if there is none."""
+    organizations: list[dict[str, Any]] = run.call(account.organizations())["organizations"]
     if not organizations:
         raise FrostError(
             "you belong to no organization",
@@ -268,26 +278,15 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
             hint="ask an owner or admin of one to add you",
             exit_code=Exit.NOT_ALLOWED,
         )
-    # With no role that creates tenants, the platform refuses the request for the only organization.
-    creating = [one for one in organizations if one.get("role") in tenancy.MAY_CREATE] or organizations
-    if len(creating) > 1 and not any_number:
-        hint, problem = "select one with --organization NAME", "you may create tenants in several organizations"
-        raise _several_organizations(creating, "id", "name", hint, problem)
-    return str(creating[0]["id"])
+    return organizations
 
 
-def _several_organizations(
-    records: Sequence[columns.Record],
-    id_key: str,
-    name_key: str,
-    hint: str,
-    problem: str = "you belong to several organizations",
-) -> FrostError:
+def _several_organizations(records: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:
     listed = {str(record[id_key]): str(record[name_key]) for record in records}
     names = [f"{id} ({name})" for id, name in listed.items()][:FEW]
     more = [f"{len(listed) - FEW} more"] if len(listed) > FEW else []
     return FrostError(
-        f"{problem}: {', '.join([*names, *more])}",
+        f"you belong to several organizations: {', '.join([*names, *more])}",
         code="ORGANIZATION_NEEDED",
         hint=hint,
         exit_code=Exit.USAGE,

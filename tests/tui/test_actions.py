@@ -66,6 +66,17 @@ def test_the_handler_of_an_action_is_the_method_of_its_screen_and_its_command_is
         assert words[1:] == ["tenant", "list", "--organization", "o-1"]
 
 
+def test_the_command_that_creates_a_tenant_names_an_organization_that_accepts_it() -> None:
+    elsewhere = replace(TENANT, organization_id="o-2")
+    create = actions.BY_ID["tenants.create"]
+    for record, organization in ((elsewhere, "o-2"), (TENANT, TENANT.organization_id), (None, "o-2")):
+        creatable = ("o-2", TENANT.organization_id) if record is not None else ("o-2",)
+        words = shlex.split(create.command(ActionContext(record=record, creatable=creatable)))
+        assert words[1:] == ["tenant", "create", "--name", "NAME", "--organization", organization]
+    not_creatable = replace(TENANT, organization_id="o-9")
+    assert create.command(ActionContext(record=not_creatable, creatable=("o-2",))).endswith(" --organization o-2")
+
+
 @each_action(editor.ACTIONS)
 def test_the_handler_of_an_editor_action_takes_the_editor(action: Action) -> None:
     assert list(inspect.signature(resolve_name(action.handler)).parameters) == ["editor"]

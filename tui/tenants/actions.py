@@ -43,9 +43,12 @@ def _rename(context: ActionContext) -> str:
 
 def _create(context: ActionContext) -> str:
     tenant: TenantRecord | None = context.record
+    if not context.creatable:
+        return ""
     organization = tenant.organization_id if tenant is not None else ""
-    arguments = ["tenant", "create", "--name", "NAME"]
-    return line(*arguments, *(["--organization", organization] if organization in context.creatable else []))
+    if organization not in context.creatable:
+        organization = context.creatable[0]
+    return line("tenant", "create", "--name", "NAME", "--organization", organization)
 
 
 def _default_tags(context: ActionContext) -> str:

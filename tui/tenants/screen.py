@@ -230,7 +230,9 @@ class Tenants(ListScreen["TenantRecord"]):
             self.app.notify(reason, markup=False)
             return
         tenant = self.workspace.tenant
-        preferred = tenant.organization_id if tenant is not None else choices[0][0]
+        preferred = tenant.organization_id if tenant is not None else ""
+        if preferred not in dict(choices):
+            preferred = choices[0][0]
         title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
 
         def build(values: Mapping[str, str], problem: str) -> Form:
