@@ -20,6 +20,7 @@ def json_of(record: object) -> Record:
 
 
 UNKNOWN = "—"
+MEGABYTES_IN_GB = 1024
 """Cell of an unknown value; unknown is not 0."""
 
 
@@ -135,19 +136,26 @@ def age(value: object, now: datetime) -> str:
 def quantity(value: int | None, unit: object) -> str:
     """Format a quota figure.
 
-    Counts are plain numbers. `gb` is shown in GB. `mb` (memory) is shown in MB below 0.1 GB, otherwise in GB, rounded
-    half up to one decimal. Unknown units are shown as sent.
+    Counts are plain numbers. `gb` is shown in GB, and `mb` (memory) as `memory_text`, with the exact figure if that is
+    rounded to zero: `0.0 GB (1 MB)`. Unknown units are shown as sent.
     """
     if value is None:
         return UNKNOWN
-    if unit == "mb" and 0 < value * 10 < 1024:
-        return f"{value} MB"
     if unit == "mb":
-        tenths = (value * 20 + 1024) // 2048
-        return f"{tenths // 10}{f'.{tenths % 10}' if tenths % 10 else ''} GB"
+        text = memory_text(value)
+        return f"{text} ({value} MB)" if text.startswith("0.0 ") else text
     if unit == "gb":
         return f"{value} GB"
     return str(value) if unit in ("count", "", None) else f"{value} {unit}"
+
+
+def memory_text(megabytes: int) -> str:
+    """Format memory in GB of 1024 MB. A figure that is not whole has one decimal, rounded half up: `1.0 GB`."""
+    whole, rest = divmod(megabytes, MEGABYTES_IN_GB)
+    if not rest:
+        return f"{whole} GB"
+    tenths = (megabytes * 20 + MEGABYTES_IN_GB) // (2 * MEGABYTES_IN_GB)
+    return f"{tenths // 10}.{tenths % 10} GB"
 
 
 def person_text(person: object) -> str:

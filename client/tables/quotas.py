@@ -3,9 +3,19 @@
 Cells are plain text, as in client/tables/columns.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from client.tables.columns import Column, Kind, Record, fields, id_column, person_text, quantity, time_column
+from client.tables.columns import (
+    Column,
+    Kind,
+    Record,
+    fields,
+    id_column,
+    memory_text,
+    person_text,
+    quantity,
+    time_column,
+)
 
 WARNING_SHARE = 0.8
 """Share of a quota from which it is shown as a warning."""
@@ -30,9 +40,19 @@ def percent_text(used: int, limit: int) -> str:
 
 
 def amount_text(value: int | None, unit: object) -> str:
-    """Format a limit in the unit of input and for reading: `131072 MB (128 GB)`, `64 MB`, `500 GB`, `40`."""
-    text = quantity(value, unit)
-    return f"{value} MB ({text})" if unit == "mb" and value is not None and text.endswith("GB") else text
+    """Format a limit in the unit of input and for reading: `131072 MB (128 GB)`, `1 MB (0.0 GB)`, `500 GB`, `40`."""
+    return f"{value} MB ({memory_text(value)})" if unit == "mb" and value is not None else quantity(value, unit)
+
+
+def decision_text(request: Record) -> str:
+    """Return the reason of a decision on a request; for a denial by figures, with these in display units."""
+    details, unit = request.get("details"), request.get("unit")
+    figures = details if isinstance(details, Mapping) else {}
+    used, creating, limit = (figures.get(name) for name in ("used", "creating", "limit"))
+    if not isinstance(used, int) or not isinstance(limit, int):
+        return str(request.get("decision") or "")
+    in_creation = f", {amount_text(creating, unit)} in creation" if isinstance(creating, int) and creating else ""
+    return f"{amount_text(used, unit)} in use{in_creation}: more than {amount_text(limit, unit)}"
 
 
 def note_text(record: Record) -> str:
@@ -117,7 +137,7 @@ _REQUEST = (
     Column("status", "Status", whole=True),
     Column("scope", "For", whole=True),
     time_column("createdAt", "Requested"),
-    Column("decision", "Decision"),
+    Column("decision", "Decision", cell=decision_text),
     id_column("id", "ID"),
     Column("reason", "Reason", wide=True),
     Column("requestedBy", "Requested by", wide=True, cell=lambda record: person_text(record.get("requestedBy"))),

@@ -33,7 +33,7 @@ from client.tables.iam import (
     grant_text,
     paths_text,
 )
-from client.tables.quotas import amount_text
+from client.tables.quotas import amount_text, decision_text
 
 WEB_SHOP = {
     "id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5",
@@ -119,16 +119,25 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
         assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert exact("2026-11-21T12:05:00+02:00", now) == "2026-11-21 10:05:00Z, 1h ago"
-    sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
-    for megabytes, text in (sizes | {514048: "502", 514049: "502", 103: "0.1"}).items():
+    # A figure that is not whole keeps its decimal: 1000 MB is not 1 GB.
+    sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1.0", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
+    for megabytes, text in (sizes | {514048: "502", 514049: "502.0", 1023: "1.0", 1025: "1.0", 103: "0.1"}).items():
         assert quantity(megabytes, "mb") == f"{text} GB"
-    assert (quantity(1, "mb"), quantity(102, "mb")) == ("1 MB", "102 MB")
-    assert (amount_text(102, "mb"), amount_text(1536, "mb"), amount_text(0, "mb")) == (
-        "102 MB",
-        "1536 MB (1.5 GB)",
-        "0 MB (0 GB)",
-    )
+        assert amount_text(megabytes, "mb") == f"{megabytes} MB ({text} GB)"
+    for megabytes, text in ((1, "0.0 GB (1 MB)"), (51, "0.0 GB (51 MB)"), (52, "0.1 GB"), (102, "0.1 GB")):
+        assert quantity(megabytes, "mb") == text
+    assert (amount_text(1, "mb"), amount_text(102, "mb")) == ("1 MB (0.0 GB)", "102 MB (0.1 GB)")
     assert (quantity(7, "count"), quantity(100, "gb"), quantity(None, "mb")) == ("7", "100 GB", UNKNOWN)
+
+
+def test_a_denial_shows_its_figures_in_the_units_for_reading() -> None:
+    denied = {"unit": "mb", "decision": "2000 in use (512 being created): more than 1000"}
+    figures = {"used": 2000, "creating": 512, "limit": 1000}
+    text = "2000 MB (2.0 GB) in use, 512 MB (0.5 GB) in creation: more than 1000 MB (1.0 GB)"
+    assert decision_text({**denied, "details": figures}) == text
+    for other in ({"reason": "usage_unknown"}, None):
+        assert decision_text({**denied, "details": other}) == denied["decision"]
+    assert decision_text({"decision": None}) == ""
 
 
 GROUP_PATH = {"type": "group", "id": "g", "name": "ops"}

@@ -256,6 +256,9 @@ def test_a_decided_request_is_reported() -> None:
     assert [request.id for request in table.decided(before, now)] == ["a"]
     words = table.outcome_text(quota_request("a", "rejected", "too much"), "Memory")
     assert words == "Memory of the organization: 1024 MB (1 GB) → 2048 MB (2 GB) rejected: too much"
+    figures = {"used": 2000, "creating": 0, "limit": 1000}
+    denied = quota_request("a", "denied", "2000 in use: more than 1000").model_copy(update={"details": figures})
+    assert table.outcome_text(denied, "Memory").endswith("denied: 2000 MB (2.0 GB) in use: more than 1000 MB (1.0 GB)")
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------

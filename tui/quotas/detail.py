@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from client import times
 from client.quota_rules import requestable
 from client.tables.columns import age, exact
-from client.tables.quotas import amount_text
+from client.tables.quotas import amount_text, decision_text
 from client.texts.effects import counted
 from tui.quotas import bars
 from tui.quotas.table import change_text, status_text
@@ -89,8 +89,8 @@ def of_request(request: "QuotaRequest", tenant: str) -> Sequence[Section]:
     elif request.status == "pending":
         facts.append((" ", "in review by the platform's operator"))
     sections: list[Section] = [("", facts), ("Reason", [("", request.reason or "—")])]
-    if request.decision:
-        sections.append(("Decision", [("", request.decision)]))
+    if decision := decision_text(request.wire()):
+        sections.append(("Decision", [("", decision)]))
     return [*sections, ("ID", [("", request.id)])]
 
 

@@ -7,7 +7,7 @@ from client import quota_rules
 from client.api import quotas
 from client.errors import FrostError
 from client.quota_rules import Foreseen
-from client.tables.quotas import amount_text
+from client.tables.quotas import amount_text, decision_text
 from tui.quotas import table
 from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.request_dialog import QuotaForm, RequestDraft
@@ -59,7 +59,7 @@ async def request(
         finally:
             screen.workspace.refresh()  # the expected outcome may have been based on outdated figures
         if answer.status == "denied":
-            raise FrostError(f"denied: {answer.decision}", code="DENIED")
+            raise FrostError(f"denied: {decision_text(answer.wire())}", code="DENIED")
         return answer
 
     form: QuotaForm[QuotaRequest | RequestDraft] = QuotaForm(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from client import times
 from client.tables.columns import UNKNOWN, Column, Record, age, json_of, quantity, time_column
-from client.tables.quotas import amount_text
+from client.tables.quotas import amount_text, decision_text
 from client.text import safe, width
 from tui.quotas import bars
 from tui.quotas.bars import Pieces
@@ -243,6 +243,6 @@ def outcome_text(request: "QuotaRequest", title: str) -> str:
     """Return the outcome with its reason: `Instances of the organization: 200 → 300 approved`."""
     owner = " of the organization" if request.scope == "organization" else ""
     change = f"{amount_text(request.limit_before, request.unit)} → {amount_text(request.limit, request.unit)}"
-    decision = request.decision or ""
+    decision = decision_text(request.wire())
     explanation = f": {decision}" if decision and decision != request.status else ""
     return f"{title}{owner}: {change} {request.status}{explanation}"

@@ -20,7 +20,7 @@ from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError, usage
 from client.tables import quotas
 from client.tables.columns import UNKNOWN
-from client.tables.quotas import amount_text
+from client.tables.quotas import amount_text, decision_text
 from client.text import safe
 
 
@@ -144,8 +144,9 @@ def _print_outcome(run: Invocation, answer: Mapping[str, Any], quota: Mapping[st
     before, after = _amount(answer.get("from"), quota), _amount(answer.get("limit"), quota)
     name, status = quota["resourceType"], answer.get("status")
     if status == "denied":
+        reason = decision_text({**answer, "unit": quota["unit"]})
         raise FrostError(
-            f"{name} stays {before}; {after} was denied: {_why_denied(answer, quota)}",
+            f"{name} stays {before}; {after} was denied: {safe(reason or 'no reason given', 300)}",
             code="QUOTA_REQUEST_DENIED",
             details=answer,
         )
@@ -154,15 +155,6 @@ def _print_outcome(run: Invocation, answer: Mapping[str, Any], quota: Mapping[st
         run.output.note(f"{name} is {after} now, was {before}")
     elif status == "pending":
         run.output.note(f"{name} {after} waits for the platform's operator; frost tenant quota requests --org")
-
-
-def _why_denied(answer: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
-    """Return the reason of a denial, with amounts in display units."""
-    details = answer.get("details")
-    if not isinstance(details, Mapping) or not isinstance(details.get("used"), int):
-        return safe(answer.get("decision") or "no reason given", 300)
-    creating = f", {_amount(details['creating'], quota)} in creation" if details.get("creating") else ""
-    return f"{_amount(details['used'], quota)} in use{creating}"
 
 
 def _amount(value: object, quota: Mapping[str, Any]) -> str:
