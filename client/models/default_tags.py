@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any
 
+from pydantic import Field, model_validator
+
+from client.models.apply_counts import separate_unlisted
 from client.models.base import Instant, Person, Wire
 from client.models.tenants import Operation
 
@@ -25,13 +29,19 @@ class TagVersion(Wire):
 
 
 class Counts(Wire):
-    """Numbers of examined resources, in total and by outcome."""
+    """Numbers of examined resources, in total and by outcome, and of types that could not be listed (`unlisted`)."""
 
     examined: int = 0
     updated: int = 0
     unchanged: int = 0
     skipped: int = 0
     failed: int = 0
+    unlisted: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _separate_unlisted(cls, counts: Any) -> Any:
+        return separate_unlisted(counts) if isinstance(counts, Mapping) else counts
 
 
 class Untouched(Wire):

@@ -20,10 +20,16 @@ def tags_text(tags: object) -> str:
 
 def by_type(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the numbers of a result as one record per type, sorted by name."""
+    from client.models.apply_counts import separate_unlisted  # not for commands that only read tags
+
     by_name = result.get("byType")
     if not isinstance(by_name, Mapping):
         return []
-    return [{"resourceType": name, **counts} for name, counts in sorted(by_name.items()) if isinstance(counts, Mapping)]
+    return [
+        {"resourceType": name, **separate_unlisted(counts)}
+        for name, counts in sorted(by_name.items())
+        if isinstance(counts, Mapping)
+    ]
 
 
 def _tags(record: Record) -> str:
@@ -52,8 +58,10 @@ def _run_kind(record: Record) -> str:
 
 def _summary_count(member: str, title: str) -> Column:
     def count(record: Record) -> int | None:
+        from client.models.apply_counts import separate_unlisted
+
         summary = record.get("summary")
-        value = summary.get(member) if isinstance(summary, Mapping) else None
+        value = separate_unlisted(summary).get(member) if isinstance(summary, Mapping) else None
         return value if isinstance(value, int) else None
 
     def text(record: Record) -> str:
@@ -86,6 +94,7 @@ _RUN = (
     time_column("startedAt", "Started"),
     _summary_count("updated", "Updated"),
     _summary_count("failed", "Failed"),
+    _summary_count("unlisted", "Unlisted"),
     Column("startedBy", "By", cell=_started_by),
     Column("appliedTags", "Tags", wide=True, cell=_applied),
     _summary_count("examined", "Examined")._replace(wide=True),

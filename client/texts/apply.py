@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from client import times
+from client.models.apply_counts import OUTCOMES, separate_unlisted
 from client.operations import is_undo
 from client.tables.columns import parse_time
 from client.tables.default_tags import by_type
@@ -57,7 +58,6 @@ ENDED = {
     "WORKFLOW_ERROR": "Apply again. If the apply fails again, check the platform's log.",
 }
 """Next steps by error code, if a whole run failed."""
-COUNTED = ("updated", "unchanged", "skipped", "failed")
 NO_RESULT = "completed without a result: the changes are unknown"
 
 
@@ -84,8 +84,9 @@ def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:
 def summary(operation: Mapping[str, Any]) -> dict[str, int]:
     """Return the numbers over all types; zeros if unknown."""
     member = counts(operation).get("summary")
-    numbers = member if isinstance(member, Mapping) else {}
-    return {name: numbers[name] if isinstance(numbers.get(name), int) else 0 for name in ("examined", *COUNTED)}
+    numbers = separate_unlisted(member) if isinstance(member, Mapping) else {}
+    names = ("examined", *OUTCOMES, "unlisted")
+    return {name: numbers[name] if isinstance(numbers.get(name), int) else 0 for name in names}
 
 
 def type_failures(operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -96,8 +97,10 @@ def type_failures(operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def unlisted_types(operation: Mapping[str, Any]) -> list[str]:
-    """Return the types that could not be listed."""
-    return [str(one.get("resourceType", "")) for one in type_failures(operation)]
+    """Return the types that could not be listed. The list of failures may be cut, the numbers are complete."""
+    counted_types = [str(row["resourceType"]) for row in by_type(counts(operation)) if row.get("unlisted")]
+    failed_types = [str(one.get("resourceType", "")) for one in type_failures(operation)]
+    return list(dict.fromkeys((*counted_types, *failed_types)))
 
 
 def unlisted_text(operation: Mapping[str, Any]) -> str:
@@ -110,11 +113,12 @@ def unlisted_text(operation: Mapping[str, Any]) -> str:
 
 
 def result_sentence(operation: Mapping[str, Any]) -> str:
-    """Format the numbers of a run: `120 of 3,011 resources updated; 4 failed`."""
+    """Format the numbers of a run: `120 of 3,011 resources updated; 4 failed; 1 type could not be listed`."""
     numbers = summary(operation)
     verb = "lost the tags added by the run" if is_undo(operation) else "updated"
     failed = f"; {numbers['failed']:,} failed" if numbers["failed"] else ""
-    return f"{numbers['updated']:,} of {counted(numbers['examined'], 'resource')} {verb}{failed}"
+    unlisted = f"; {counted(numbers['unlisted'], 'type')} could not be listed" if numbers["unlisted"] else ""
+    return f"{numbers['updated']:,} of {counted(numbers['examined'], 'resource')} {verb}{failed}{unlisted}"
 
 
 class TypePreview(NamedTuple):
@@ -136,10 +140,9 @@ def preview_by_type(result: Mapping[str, Any], verb: str) -> list[TypePreview]:
         name = str(row["resourceType"])
         numbers = [f"{row['updated']:,} {verb}"] if row.get("updated") else []
         numbers += [f"{row['skipped']:,} skipped"] if row.get("skipped") else []
+        numbers += [f"{row['failed']:,} would fail"] if row.get("failed") else []
         if name in unlisted:
             numbers.append("not examined, because the type could not be listed")
-        elif row.get("failed"):
-            numbers.append(f"{row['failed']:,} would fail")
         reasons = dict.fromkeys(short_reason(one.get("reason")) for one in items if one.get("resourceType") == name)
         if numbers:
             previews.append(TypePreview(name, ", ".join(numbers), ", ".join(reasons)))

@@ -12,13 +12,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from client.models.apply_counts import OUTCOMES, separate_unlisted
 from service.catalogue.resource_types import Kind
 from service.db.statements import failing_listings
 from service.default_tags import queries as store
 from service.default_tags.tag_rules import GONE, Outcome, plan_add, plan_remove
 
 MAX_DETAILS = 200
-COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
+COUNTS = ("examined", *OUTCOMES, "unlisted")
 MESSAGES = {
     "invalid_state": "the resource is in a state that does not accept a tag update right now; run the apply again once "
     "it is ready",
@@ -41,7 +42,7 @@ class Tally:
     @classmethod
     def from_json(cls, counts: Mapping[str, Any]) -> "Tally":
         return cls(
-            {kind: dict(counts["byType"][kind]) for kind in counts["order"]},
+            {kind: dict.fromkeys(COUNTS, 0) | separate_unlisted(counts["byType"][kind]) for kind in counts["order"]},
             list(counts["failures"]),
             list(counts["skipped"]),
         )
@@ -77,8 +78,11 @@ class Tally:
             self.skipped.append(detail)
 
     def record_listing_failure(self, kind: str) -> None:
-        """Add a failure without a resource for a kind that cannot be listed."""
-        self.by_type[kind]["failed"] += 1
+        """Count a kind that cannot be listed, and add a failure without a resource.
+
+        `failed` counts resources only, so that the outcomes add up to `examined`.
+        """
+        self.by_type[kind]["unlisted"] += 1
         self.add_detail(kind, "", "", Outcome("failed", "backend_unavailable"))
 
     def summary(self) -> dict[str, int]:
@@ -91,7 +95,7 @@ class Tally:
             "summary": summary,
             "byType": self.by_type,
             "failures": self.failures,
-            "failuresTruncated": summary["failed"] > len(self.failures),
+            "failuresTruncated": summary["failed"] + summary["unlisted"] > len(self.failures),
             "skipped": self.skipped,
             "skippedTruncated": summary["skipped"] > len(self.skipped),
         }

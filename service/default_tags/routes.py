@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
 
 from client.models import strict_json
+from client.models.apply_counts import separate_unlisted
 from service import errors
 from service.api.changes import change
 from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, TenantContextDep, page_of
@@ -153,8 +154,8 @@ async def no_members(request: Request) -> None:
 def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker: WorkerDep) -> JSONResponse:
     """Start to add the current default tags to every resource that lacks them. The body is empty or `{}`.
 
-    In the result, `examined` is the sum of `updated`, `unchanged`, `skipped` and failed resources. A type whose
-    resources could not be listed adds 1 to `failed` but 0 to `examined`, and to `failures` an entry with an empty
+    In the result, `examined` is the sum of `updated`, `unchanged`, `skipped` and `failed`, which count resources. A
+    type whose resources could not be listed adds 1 to `unlisted`, and to `failures` an entry with an empty
     `resourceId`. The same applies to `byType` and previews.
     """
     tenant_id = context.tenant_id
@@ -284,7 +285,7 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
         "startedAt": wire_time(row["started_at"] or row["created_at"]),
         "completedAt": wire_time(row["completed_at"]) if row["completed_at"] else None,
         "appliedTags": tag_rules.in_order(row["snapshot"]["tags"]),
-        "summary": row["counts"]["summary"],
+        "summary": separate_unlisted(row["counts"]["summary"]),
         "startedBy": store.person(row, row["started_by"]),
         # A run that ended early keeps its changes.
         "undoable": row["has_undo_log"] and row["status"] not in OPEN,

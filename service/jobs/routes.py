@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping
 from starlette.responses import StreamingResponse
 
+from client.models.apply_counts import separate_unlisted
 from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, target_of
 from service.api.protected_route import protected_router
@@ -216,8 +217,9 @@ def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> di
 
 def _in_order(counts: Mapping[str, Any], row: RowMapping) -> dict[str, Any]:
     """Return progress with types in the order of the run, which JSON columns lose."""
-    by_type = {kind: counts["byType"][kind] for kind in row["counts"]["order"] if kind in counts["byType"]}
-    return {"summary": counts["summary"], "byType": by_type}
+    by_type = counts["byType"]
+    in_order = {kind: separate_unlisted(by_type[kind]) for kind in row["counts"]["order"] if kind in by_type}
+    return {"summary": separate_unlisted(counts["summary"]), "byType": in_order}
 
 
 def operation_of_platform(row: RowMapping, now: datetime) -> dict[str, Any]:

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from client.commands.default_tags.apply_job import progress_line
+from client.models.apply_counts import OUTCOMES, separate_unlisted
 from client.operations import Intervals
+from client.tables.columns import cells
+from client.tables.default_tags import RUN as RUN_KIND
 from client.texts.apply import result_sentence
 from tests.client.scripted import BASE, Scripted, refused
 from tests.client.wire import Heard, answer
@@ -135,12 +139,42 @@ def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Script
     assert ("moon_phase" in out, "\x1b" in out) == (True, False)
     assert ("1 of 3 resources updated" in err, "%" in err) == (True, False)  # progress is for terminals
     # Types that could not be listed are apart from failed resources.
-    assert "listed (each is 1 failure):\n  secret  backend_unavailable  later\n" in out
+    assert "listed:\n  secret  backend_unavailable  later\n" in out
     assert "secret" not in out.rsplit("\nfailed:", 1)[-1]
     text = " ".join(applying.run("tenant", "default-tags", "apply", "--help").out.split())
-    assert "failed is the number of failed resources and of types that could not be listed" in text
+    assert "`unlisted` counts such types" in text
     applying.on(f"GET /operations/{RUN}", COMPLETED)
     assert applying.document("tenant", "default-tags", "apply", "--yes") == COMPLETED
+
+
+NUMBERS = {"examined": 934, "updated": 720, "unchanged": 0, "skipped": 195, "failed": 19, "unlisted": 1}
+
+
+def test_the_counts_of_a_result_add_up_and_a_type_that_could_not_be_listed_is_apart() -> None:
+    assert separate_unlisted(NUMBERS) == NUMBERS
+    earlier = {**{name: NUMBERS[name] for name in ("examined", *OUTCOMES)}, "failed": 20}
+    assert separate_unlisted(earlier) == NUMBERS
+    for others in ({"failed": 3}, {"examined": 3, "failed": 3}, {"examined": 9, "updated": 1}, {"examined": None}):
+        assert separate_unlisted(others) == others
+    for summary in (NUMBERS, earlier):
+        words = "720 of 934 resources updated; 19 failed; 1 type could not be listed"
+        assert result_sentence({"result": {"summary": summary}}) == words
+        progress = {"progress": 99, "counts": {"summary": summary}}
+        assert progress_line(progress).endswith("720 updated, 0 unchanged, 195 skipped, 19 failed, 1 not listed")
+        assert cells(RUN_KIND, {"summary": summary})[4:7] == ["720", "19", "1"]
+
+
+def test_the_total_of_an_apply_is_the_sum_of_its_counts(applying: Scripted) -> None:
+    secret = {"examined": 0, "updated": 0, "unchanged": 0, "skipped": 0, "failed": 1}
+    total = {name: COUNTS[name] + secret[name] for name in COUNTS}
+    listing = {"resourceType": "secret", "resourceId": "", "reason": "backend_unavailable"}
+    result = {**RESULT, "summary": total, "byType": {"volume": COUNTS, "secret": secret}, "failures": [listing]}
+    applying.on(f"GET /operations/{RUN}", {**COMPLETED, "result": result})
+    ended = applying.run("tenant", "default-tags", "apply", "--yes")
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ["total", "1", "0", "1", "1", "3"] in lines
+    assert ["secret", "0", "0", "0", "0", "0"] in lines
+    assert "1 of 3 resources updated; 1 failed; 1 type could not be listed; run the command again" in ended.err
 
 
 def test_a_cut_list_is_marked_and_has_at_most_two_hundred_lines(applying: Scripted) -> None:

@@ -14,12 +14,13 @@ from service.catalogue.resource_types import kinds
 from service.db.engine import Database
 from service.db.tables import memberships, operations, resources
 from service.default_tags import queries as store
+from service.default_tags.apply_batch import Tally
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.tag_rules import examined_kinds
 from tests.service.queries import execute
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
-COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
+COUNTS = ("examined", "updated", "unchanged", "skipped", "failed", "unlisted")
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def tagged(database: Database) -> Tagged:
 
 
 def counts(*numbers: int) -> dict[str, int]:
-    """Return a summary: examined, updated, unchanged, skipped and failed resources."""
+    """Return a summary: examined, updated, unchanged, skipped and failed resources, and unlisted types."""
     return dict.fromkeys(COUNTS, 0) | dict(zip(COUNTS, numbers, strict=False))
 
 
@@ -71,8 +72,8 @@ def test_a_second_run_updates_nothing_and_tries_what_failed_again(tagged: Tagged
     assert result["failures"][0]["resourceName"] == "r"
     assert result["failures"][0]["message"].endswith("run the apply again once it is ready")
     assert result["failures"][1]["message"].endswith("run the apply again later")
-    assert result["byType"]["container_registry"] == counts(0, 0, 0, 0, 1)
-    assert result["summary"] == counts(2, 1, 0, 0, 3)
+    assert result["byType"]["container_registry"] == counts(0, 0, 0, 0, 0, 1)
+    assert result["summary"] == counts(2, 1, 0, 0, 1, 2)
     assert (tagged.tags(one), tagged.tags(other)) == ({}, DEFAULTS)
     tagged.fail_listings()
     tagged.change(building, state="running")
@@ -291,6 +292,22 @@ def test_a_change_during_a_batch_waits_for_it(tagged: Tagged, monkeypatch: pytes
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     assert tagged.tags(one) == theirs
+
+
+def test_a_run_that_an_earlier_version_began_separates_the_types_that_it_could_not_list(tagged: Tagged) -> None:
+    tagged.resource()
+    tagged.fail_listings("image")
+    run_id = tagged.planned()
+    tagged.carried(run_id)
+    counted = tagged.operation(run_id)["counts"]
+    earlier = {
+        kind: {name: number for name, number in numbers.items() if name != "unlisted"}
+        for kind, numbers in counted["byType"].items()
+    }
+    earlier["image"]["failed"] = 1
+    tally = Tally.from_json({**counted, "byType": earlier})
+    assert (tally.by_type["image"], tally.summary()) == (counts(0, 0, 0, 0, 0, 1), counts(1, 1, 0, 0, 0, 1))
+    assert tally.result(DEFAULTS)["summary"] == counted["summary"]
 
 
 def test_an_undo_removes_only_the_tags_that_the_run_added_and_repeats_failed_ones(tagged: Tagged) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.commands.default_tags.apply_job import preview_lines
+from client.models.apply_counts import OUTCOMES
 from client.models.default_tags import ApplyOperation, ApplyResult
 from client.tables.columns import Record
 from client.texts import apply
@@ -227,7 +228,7 @@ def run_of(**members: object) -> ApplyOperation:
 
 
 def test_types_are_pending_running_or_done() -> None:
-    by_type = {"instance": COUNTS, "volume": {**COUNTS, "updated": 1, "examined": 1}, "bucket": {"examined": 0}}
+    by_type = {"instance": COUNTS, "volume": {"updated": 1, "examined": 1}, "bucket": {"examined": 0}}
     counts = {"summary": COUNTS, "byType": by_type, "totals": {"instance": 10, "volume": 100, "bucket": 4}}
     rows = type_rows(run_of(status="running", currentStep="volume (2/3)", counts=counts))
     assert [(row.state, row.total) for row in rows] == [("done", 10), ("running", 100), ("pending", 4)]
@@ -280,7 +281,8 @@ RUNNING = {"status": "running", "progress": 57, "currentStep": STEP, "counts": {
 
 @pytest.mark.parametrize("cells", [30, 40, 62, 77, 120])
 def test_progress_lines_fit(cells: int) -> None:
-    many = {**RUNNING, "counts": {"summary": {name: 100_000 + index for index, name in enumerate(COUNTS)}}}
+    large = {name: 100_000 + index for index, name in enumerate(OUTCOMES)}
+    many = {**RUNNING, "counts": {"summary": {**large, "examined": sum(large.values())}}}
     for operation in (RUNNING, many):
         for line in progress_lines(run_of(**operation), cells, lost="no answer " * 9, waits=True, key="o"):
             assert line.cell_length <= max(cells, 36), line.plain
@@ -317,9 +319,9 @@ def test_the_bar_of_a_run_has_its_width(share: float, width: int) -> None:
 def test_commands_and_screens_preview_a_type_with_the_same_words() -> None:
     result = {
         "byType": {
-            "image": {"updated": 0, "skipped": 3, "failed": 0},
-            "secret": {"updated": 0, "skipped": 0, "failed": 1},
-            "volume": {"updated": 1200, "skipped": 0, "failed": 2},
+            "image": {"examined": 3, "updated": 0, "skipped": 3, "failed": 0},
+            "secret": {"examined": 0, "updated": 0, "skipped": 0, "failed": 0, "unlisted": 1},
+            "volume": {"examined": 1202, "updated": 1200, "skipped": 0, "failed": 2},
         },
         "skipped": [{"resourceType": "image", "resourceId": "i", "reason": "image"}] * 3,
         "failures": [

@@ -13,6 +13,7 @@ from client.operations import FINAL
 from client.tables.columns import Column, Kind, Record, fields, id_column, person_text, time_text
 from client.tables.default_tags import RUN, tags_text
 from client.texts import apply
+from client.texts.effects import counted
 from tui.default_tags import apply_screen
 from tui.default_tags.apply_text import (
     PREVIEW,
@@ -23,6 +24,7 @@ from tui.default_tags.apply_text import (
     preview_lines,
     preview_rows,
     reasons_text,
+    unlisted_fact,
 )
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
@@ -102,6 +104,7 @@ class ApplyPreview(ChildListScreen[TypeRow]):
             ("Skipped", f"{counts.skipped:,}"),
             ("Failing", f"{counts.failed:,}"),
             ("Examined", f"{counts.examined:,}"),
+            *unlisted_fact(counts),
         ]
         if result is None:
             return kind, [("", facts)]
@@ -164,10 +167,11 @@ class ApplyRuns(ChildListScreen["ApplyRun"]):
         ]
         names = ("Lost tags" if record.kind == "undo" else "Updated", "Unchanged", "Skipped", "Failed")
         numbers = (counts.updated, counts.unchanged, counts.skipped, counts.failed) if counts is not None else (0,) * 4
+        unlisted = [("Not listed", counted(counts.unlisted, "type"))] if counts is not None and counts.unlisted else []
         tags = record.applied_tags
         sections: list[Section] = [
             ("", facts),
-            ("", [(name, f"{number:,}") for name, number in zip(names, numbers, strict=True)]),
+            ("", [(name, f"{number:,}") for name, number in zip(names, numbers, strict=True)] + unlisted),
             ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", tags_text(tags))]),
         ]
         if record.undone_by:
@@ -301,7 +305,8 @@ class Untouched(ChildListScreen[UntouchedRow]):
         """Return the lengths of truncated lists. The numbers in the summary are complete."""
         result, parts = self.result, []
         if result is not None and result.failures_truncated:
-            parts.append(f"the first {len(result.failures)} of {result.summary.failed:,} failed")
+            failures = result.summary.failed + result.summary.unlisted
+            parts.append(f"the first {len(result.failures)} of {failures:,} failures")
         if result is not None and result.skipped_truncated:
             parts.append(f"the first {len(result.skipped)} of {result.summary.skipped:,} skipped")
         return " · ".join(parts)
@@ -311,6 +316,8 @@ class Untouched(ChildListScreen[UntouchedRow]):
         if operation is not None and operation.status not in FINAL:
             counts = apply.summary(operation.wire())
             counts_text = f"{counts['failed']:,} failed, {counts['skipped']:,} skipped"
+            if counts["unlisted"]:
+                counts_text += f", {counted(counts['unlisted'], 'type')} not listed"
             return f"Listed when the apply has finished; now {counts_text}."
         return super().empty() if operation is None and self.result is None else "No failures and no skips."
 

@@ -22,10 +22,10 @@ from tui.default_tags.apply_text import (
     TONES,
     Summary,
     TypeRow,
-    failing_resources,
     progress_lines,
     reasons_text,
     type_rows,
+    unlisted_fact,
 )
 from tui.default_tags.dialogs import ListingConfirm
 from tui.shell import keymap
@@ -54,7 +54,7 @@ async def apply(screen: "RemoteListScreen[Any]") -> None:
         return
     result = await workspace.ask(default_tags.preview(tenant_id))
     counts = result.summary
-    if not counts.updated and not counts.failed:
+    if not counts.updated and not counts.failed and not counts.unlisted:
         screen.frame.toast(f"No default tags are missing: {counts.examined:,} resources examined, none would change")
         return
     facts = [
@@ -62,6 +62,7 @@ async def apply(screen: "RemoteListScreen[Any]") -> None:
         ("Adds", cut(tags_text(result.applied_tags), LONGEST_TAGS)),
         ("To", f"{counts.updated:,} of {counts.examined:,} resources, only missing keys"),
         ("Unchanged", not_changed_text(result)),
+        *_unlisted(result),
         ("Effect", "only adds tags: changes no value, removes no tag; continues if you close the screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
@@ -82,6 +83,7 @@ async def undo(screen: "RemoteListScreen[Any]", run: "ApplyRun") -> None:
         ("Removes", cut(tags_text(run.applied_tags), LONGEST_TAGS)),
         ("From", f"{counts.updated:,} resources, only keys that this run added and that have not changed since"),
         ("Unchanged", f"{counts.skipped:,} skipped, {counts.failed:,} failing"),
+        *_unlisted(result),
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Undo run", wrap=False)
     if await screen.app.push_screen_wait(dialog):
@@ -148,9 +150,15 @@ def _next_step(error: FrostError) -> str:
 
 def not_changed_text(result: "ApplyResult") -> str:
     """Return the numbers of resources that an apply would not change."""
-    counts, failed = result.summary, failing_resources(result)
+    counts = result.summary
     text = f"{counts.unchanged:,} complete, {counts.skipped:,} skipped"
-    return text + (f", {counted(failed, 'failure', 'failures')} expected" if failed else "")
+    return text + (f", {counted(counts.failed, 'failure')} expected" if counts.failed else "")
+
+
+def _unlisted(result: "ApplyResult") -> list[tuple[str, str]]:
+    """Return the line about the types that could not be listed, if there are any."""
+    text = texts_apply.unlisted_text({"result": result.wire()})
+    return [("Not listed", text)] if text else []
 
 
 def _lines(result: "ApplyResult", would: str) -> list[Content]:
@@ -292,6 +300,7 @@ class Apply(ChildListScreen[TypeRow]):
             ("Skipped", f"{counts.skipped:,}"),
             ("Failed", f"{counts.failed:,}"),
             ("Examined", f"{counts.examined:,}" + _of(record)),
+            *unlisted_fact(counts),
         ]
         sections: list[Section] = [("", [("Status", record.state)]), ("", facts)]
         if operation is not None and (result := operation.result) is not None:

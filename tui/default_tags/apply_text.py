@@ -12,6 +12,7 @@ from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
+from client.models.apply_counts import OUTCOMES
 from client.operations import FINAL, is_undo
 from client.tables.columns import UNKNOWN, Column, Kind, Record, fields, person_text, time_text
 from client.tables.default_tags import tags_text
@@ -111,9 +112,9 @@ def progress_lines(
     return lines + _remarks(operation, cells, lost, waits, key)
 
 
-def failing_resources(result: "ApplyResult") -> int:
-    """Return the number of failing resources. Each type that could not be listed is one failure, but no resource."""
-    return result.summary.failed - len(apply.unlisted_types({"result": result.wire()}))
+def unlisted_fact(counts: "Counts") -> list[tuple[str, str]]:
+    """Return the line of a type that could not be listed; none for others."""
+    return [("Not listed", "the type could not be listed, so nothing of it was examined")] if counts.unlisted else []
 
 
 def reasons_text(resources: "Sequence[Untouched]", resource_type: str = "") -> str:
@@ -131,7 +132,7 @@ def preview_lines(result: "ApplyResult", of: str, cells: int) -> list[Content]:
     """
     counts = result.summary
     changes = f"{counts.updated:,} would change · {counts.unchanged:,} unchanged · {counts.skipped:,} skipped"
-    lines = wrapped(f"{changes} · {failing_resources(result):,} failing", cells)
+    lines = wrapped(f"{changes} · {counts.failed:,} failing", cells)
     lines += wrapped(f"of {counts.examined:,} resources, for {of}", cells)
     if unlisted := apply.unlisted_text({"result": result.wire()}):
         lines += wrapped(f"! {unlisted}", cells, "$text-error")
@@ -189,7 +190,7 @@ def _counts(operation: "ApplyOperation", cells: int) -> list[Content]:
     tones = {"updated": "$text-success", "skipped": "$text-warning", "failed": "$text-error"}
     names = {"updated": "lost tags"} if is_undo(operation.wire()) else {}
     lines = [Content("")]
-    for name in apply.COUNTED:
+    for name in OUTCOMES:
         tone = tones.get(name, "$text-muted") if counts[name] else "$text-muted"
         _append(lines, Content.styled(f"{counts[name]:,} {names.get(name, name)}", tone), " · ", cells)
     _append(lines, Content.styled(f"of {counts['examined']:,}", "$text-muted"), "  ", cells)
@@ -232,7 +233,8 @@ BAR = 6
 """Width of the bar in cells."""
 SIGNS = {"updated": "━", "unchanged": "─", "skipped": "╌", "failed": "×"}
 """Lines instead of blocks keep the bars of adjacent rows apart."""
-LEGEND = (*((sign, name) for name, sign in SIGNS.items()), ("·", "waiting"))
+UNLISTED = "!"
+LEGEND = (*((sign, name) for name, sign in SIGNS.items()), (UNLISTED, "not listed"), ("·", "waiting"))
 
 
 def bar(record: Record) -> str:
@@ -240,9 +242,11 @@ def bar(record: Record) -> str:
     state, examined = record.get("state"), int(record.get("examined") or 0)
     if state == "pending":
         return "·" * BAR
-    if not examined and not record.get("failed"):
+    if record.get("unlisted"):
+        return UNLISTED * BAR
+    if not examined:
         return "none" if state == "done" else "·" * BAR
-    total = max(examined, int(record.get("failed") or 0), int(record.get("total") or 0))
+    total = max(examined, int(record.get("total") or 0))
     whole = state == "done" or not record.get("total")
     room = BAR if state == "done" else max(1, min(BAR - 1, round(examined / total * BAR))) if not whole else BAR - 1
     drawn = _parts([int(record.get(name) or 0) for name in SIGNS], room)
@@ -286,7 +290,8 @@ class TypeRow:
 def type_rows(operation: "ApplyOperation") -> list[TypeRow]:
     """Return the types of a run with results and state, in the order of the response.
 
-    If the response is not in the order of the run, a type is done once resources of it were examined.
+    If the response is not in the order of the run, a type is done once resources of it were examined, or could not
+    be listed.
     """
     by_type = operation.numbers.by_type if operation.numbers is not None else {}
     totals = operation.counts.totals if operation.counts is not None and operation.result is None else {}
@@ -295,7 +300,7 @@ def type_rows(operation: "ApplyOperation") -> list[TypeRow]:
     ordered = at is not None and here + 1 == at[1]
 
     def state(index: int, counts: "Counts") -> str:
-        passed = index < here if ordered else bool(counts.examined)
+        passed = index < here if ordered else bool(counts.examined or counts.unlisted)
         return "running" if index == here else "done" if passed else "pending"
 
     return [
@@ -351,7 +356,7 @@ def _some(key: str, tone: str) -> Any:
 
 
 TONES: Tones = {
-    "bar": lambda record: "good" if record.get("updated") else "dim",
+    "bar": lambda record: "bad" if record.get("unlisted") else "good" if record.get("updated") else "dim",
     "updated": _some("updated", "good"),
     "unchanged": lambda record: "dim",
     "skipped": _some("skipped", "warning"),

@@ -38,9 +38,8 @@ def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization
     Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command fail; repeat
     the command to retry them.
 
-    examined is the sum of updated, unchanged, skipped and failed. Exception: a type whose resources could not be
-    listed counts as 1 failed, with one entry in `failures` that has no resource. So failed is the number of failed
-    resources and of types that could not be listed.
+    examined is the sum of updated, unchanged, skipped and failed. A type whose resources could not be listed is not in
+    these numbers: `unlisted` counts such types, and `failures` has an entry without a resource for each.
 
     A tenant has one apply at a time: the command first waits for a running one. Requires the role admin or owner.
     """

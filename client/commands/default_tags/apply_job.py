@@ -9,6 +9,7 @@ from client.api.default_tags import IN_PROGRESS
 from client.commands import interruption
 from client.commands.invocation import Invocation
 from client.errors import Exit, FrostError
+from client.models.apply_counts import OUTCOMES, separate_unlisted
 from client.tables import default_tags
 from client.tables.columns import Kind
 from client.text import safe
@@ -209,8 +210,10 @@ def progress_line(operation: Mapping[str, Any]) -> str:
     summary = counts.get("summary") if isinstance(counts, Mapping) else None
     line = ", ".join(parts)
     if isinstance(summary, Mapping):
-        names = ("updated", "unchanged", "skipped", "failed")
-        line += ": " + ", ".join(f"{count(summary.get(name))} {name}" for name in names)
+        numbers = separate_unlisted(summary)
+        line += ": " + ", ".join(f"{count(numbers.get(name))} {name}" for name in OUTCOMES)
+        if numbers.get("unlisted"):
+            line += f", {count(numbers['unlisted'])} not listed"
     return line
 
 
@@ -238,7 +241,7 @@ def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None
         kind = kind._replace(columns=(first, second._replace(title=would), *others))
     run.output.records(kind, [*default_tags.by_type(result), {"resourceType": "total", **summary}])
     if types := texts.type_failures({"result": result}):
-        run.output.lines(["", "not examined, because the type could not be listed (each is 1 failure):"])
+        run.output.lines(["", "not examined, because the type could not be listed:"])
         for one in types:
             parts = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
             run.output.lines(["  " + "  ".join(word for word in parts if word)])
@@ -268,7 +271,8 @@ def _show_list(
 
 def sentence(operation: Mapping[str, Any]) -> str:
     """Return `120 of 3,011 resources updated; 4 failed; run the command again to retry them`."""
-    retry = "; run the command again to retry them" if texts.summary(operation)["failed"] else ""
+    numbers = texts.summary(operation)
+    retry = "; run the command again to retry them" if numbers["failed"] or numbers["unlisted"] else ""
     return texts.result_sentence(operation) + retry
 
 
@@ -288,7 +292,7 @@ def would_change(result: Mapping[str, Any]) -> str:
 
 def _summary(result: Mapping[str, Any]) -> Mapping[str, Any]:
     summary = result.get("summary")
-    return summary if isinstance(summary, Mapping) else {}
+    return separate_unlisted(summary) if isinstance(summary, Mapping) else {}
 
 
 def _items(result: Mapping[str, Any], member: str) -> Sequence[Mapping[str, Any]]:
