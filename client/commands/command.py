@@ -131,7 +131,7 @@ class Command(_Framed):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with the `Invocation`."""
-        ctx.obj.parsed = True
+        ctx.obj.parsed, ctx.obj.command_path = True, ctx.command_path
         if self.callback is not None:
             self.callback(ctx.obj, **ctx.params)
 
@@ -187,7 +187,7 @@ class Group(_Framed, click.Group):
             def begin(**arguments: Any) -> None:
                 ctx = click.get_current_context()
                 if ctx.invoked_subcommand is None:
-                    ctx.obj.parsed = True
+                    ctx.obj.parsed, ctx.obj.command_path = True, ctx.command_path
                     function(ctx.obj, **arguments)
                     return
                 for param in params:

@@ -62,7 +62,12 @@ def init(run: Invocation) -> None:
 @config.leaf(
     "set",
     Argument(["key"], metavar="KEY", type=click.Choice(KEYS), help=f"One of {', '.join(KEYS)}."),
-    Argument(["value"], metavar="VALUE", help='The value; "" clears region and api_key, - reads standard input.'),
+    Argument(
+        ["value"],
+        metavar="VALUE",
+        help='The value; "" clears region and api_key, - reads standard input.',
+        repeat=lambda _: "-",
+    ),
     examples=(
         "frost config set output_format json",
         "frost config set api_key - < key.txt",

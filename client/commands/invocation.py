@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +13,7 @@ from client.paths import has_home
 from client.text import safe
 
 if TYPE_CHECKING:
+    from client.commands.given_words import Given
     from client.config.reader import Config, Context, Selected
     from client.connection import Connection
     from client.errors import FrostError
@@ -42,7 +43,7 @@ class Invocation:
     """The context of a command.
 
     Args:
-        arguments: Those of the program, for use before parsing has finished.
+        arguments: Those of the program, for use before parsing has finished. The list is copied.
         intervals: Intervals of a wait for an operation; None for the defaults.
         page_limits: Numbers of pages of a list; None for the defaults.
     """
@@ -55,7 +56,11 @@ class Invocation:
         self.flags = Flags()
         self.config_may_be_missing = False
         """Set by commands that create the file of `--config`."""
-        self.arguments = arguments
+        self.arguments = list(arguments)  # the parser takes words from the list that it gets
+        self.given: list[Given] = []
+        """The parameters on the command line, in the order of their words."""
+        self.command_path = "frost"
+        """The words of the command, `frost tenant list`, once it runs."""
         self.changed_tenants: dict[str, str] = {}
         """Names of the changed tenants by id; empty if no response had the name."""
         self.organization: str | None = None
@@ -121,7 +126,24 @@ class Invocation:
                 setattr(self.flags, name, value)
 
     def _output(self, format: str | None) -> Output:
-        return Output(format or "table", quiet=self.flags.quiet, no_color=self.flags.no_color)
+        return Output(
+            format or "table", quiet=self.flags.quiet, no_color=self.flags.no_color, complete=self.complete_commands
+        )
+
+    def command_line(self, *, without: Collection[str] = (), added: Sequence[str] = ()) -> str:
+        """Return this command line, quoted for a shell, without some parameters and with further words."""
+        from client.commands.given_words import command_line
+
+        return command_line(self.command_path, self.given, without=without, added=added)
+
+    def complete_commands(self, text: str) -> str:
+        """Return a message whose commands have the flags of this one that select a file, a tenant and a folder."""
+        data_dir = next((one.words[-1] for one in self.given if one.name == "data_dir"), None)
+        if self.flags.config is None and self.flags.tenant is None and data_dir is None:
+            return text
+        from client.texts.command_lines import with_flags
+
+        return with_flags(text, config=self.flags.config, tenant=self.flags.tenant, data_dir=data_dir)
 
     @cached_property
     def connection(self) -> "Connection":

@@ -124,11 +124,8 @@ def tenant_record_id(run: Invocation, kind: str, record_name: str) -> str:
     records = [record for page, _ in run.pages_for_tenant(of.page) for record in page]
     selected = match(of.kind, records, record_name)
     if selected is None:
-        hint = of.hint
-        if run.tenant.source == "flag" and "frost iam" in hint:
-            hint += f" --tenant {run.tenant.tenant_id}"
         message = f'no {of.kind.noun} named "{safe(record_name, _CELLS)}" in tenant {_tenant_name(run)}'
-        raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
+        raise FrostError(message, code="NOT_FOUND", hint=of.hint, exit_code=Exit.NOT_FOUND)
     return str(selected["id"])
 
 
@@ -275,8 +272,6 @@ def _not_here(run: Invocation, error: FrostError, thing: Thing) -> None:
     if kind == "user" and "@" in identifier:
         error.message = f"user takes an id, {safe(identifier, 130)} is an address"
     error.hint = _WHERE.get(kind, _BY_TAB)
-    if "list" in error.hint and run.tenant.source == "flag":
-        error.hint += f" --tenant {run.tenant.tenant_id}"
 
 
 PageOf = Callable[[str, int | None, str], Call[object]]
@@ -332,29 +327,8 @@ def listed(
         shown = rows(items)
     run.output.records(kind, shown, more_members={"nextCursor": next_cursor, **(more_members or {})})
     if next_cursor and not run.output.structured:
-        tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
-        run.output.note(f"more: {next_command(run.arguments, next_page, tenant_id)}")
+        # A cursor is valid in its own tenant only, and the selected tenant may change before the command is run.
+        tenant = [] if run.flags.tenant else ["--tenant", run.tenant.tenant_id]
+        line = run.command_line(without=("cursor",), added=[*tenant, "--cursor", next_cursor])
+        run.output.note(f"more: {line}")
     return len(items)
-
-
-def next_command(arguments: Sequence[str], cursor: str, tenant_id: str = "") -> str:
-    """Return the command line for the next page.
-
-    Args:
-        arguments: The command line of this page, without the program's name.
-        cursor: The cursor of the next page.
-        tenant_id: The tenant of this page, unless `arguments` has `--tenant`. A cursor is valid in its own tenant only,
-            and the selected tenant may change before the command is run.
-    """
-    import shlex
-
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    remaining: list[str] = []
-    rest = iter(arguments[:end])
-    for word in rest:
-        if word == "--cursor":
-            next(rest, None)
-        elif not word.startswith("--cursor="):
-            remaining.append(word)
-    tenant = ["--tenant", tenant_id] if tenant_id else []
-    return shlex.join(["frost", *remaining, *tenant, "--cursor", cursor, *arguments[end:]])

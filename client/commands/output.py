@@ -7,7 +7,7 @@ messages, on a terminal or not; JSON and YAML preserve the text exactly, with es
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from client.commands.formats import json_text, table_text, yaml_text
@@ -43,11 +43,20 @@ class Output:
         quiet: Omit hints, progress and success messages.
         no_color: Disable colours. Without it, only terminals get colours, unless NO_COLOR is set or TERM is `dumb`.
             With FORCE_COLOR, files and pipes get them too.
+        complete: Adds the flags of this command to the commands in a message.
     """
 
-    def __init__(self, format: str = "table", *, quiet: bool = False, no_color: bool = False) -> None:
+    def __init__(
+        self,
+        format: str = "table",
+        *,
+        quiet: bool = False,
+        no_color: bool = False,
+        complete: Callable[[str], str] = str,
+    ) -> None:
         self.format = format
         self.quiet = quiet
+        self._complete = complete
         self._progress_cells = 0
         self._no_color = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         self._force_color = os.environ.get("FORCE_COLOR", "") not in ("", "0")
@@ -154,7 +163,7 @@ class Output:
     def note(self, sentence: str) -> None:
         """Print a hint, progress or a success message, unless quiet."""
         if not self.quiet:
-            _write(sys.stderr, safe(sentence))
+            _write(sys.stderr, safe(self._complete(sentence)))
 
     def progress(self, line: str) -> None:
         """Show progress in a line that the next one replaces; an empty line clears it. For terminals only."""
@@ -170,7 +179,7 @@ class Output:
 
     def warn(self, sentence: str) -> None:
         """Print a warning, even if quiet."""
-        self.say(f"warning: {sentence}")
+        self.say(f"warning: {self._complete(sentence)}")
 
     def prompt(self, question: str) -> None:
         """Print a question without a line break."""
@@ -185,6 +194,7 @@ class Output:
 
         Lines about its details may follow, such as the tenants that an ambiguous name matches.
         """
+        error.hint = self._complete(error.hint)
         if self.format == "json":
             _write(sys.stderr, json_text(error.document(), None, ascii_only=not _writes(sys.stderr, "é日")))
             return

@@ -218,7 +218,7 @@ def test_an_unknown_id_is_refused_with_the_list(desk: Desk) -> None:
         assert f"{kind} {NO_ID} not found in this tenant. List the " in message
         assert message.endswith(f": frost iam {kind} list --all\n")
     there = desk.refused(5, "policy", "get", NO_ID, "--tenant", DATA_LAKE)
-    assert there.endswith(f": frost iam policy list --all --tenant {DATA_LAKE}\n")
+    assert there.endswith(f": frost iam policy list --tenant {DATA_LAKE} --all\n")
     assert WEB_SHOP not in there
     assert "frost completion --help" in desk.refused(5, "access", "api_key", NO_ID)
     message = desk.refused(5, "access", "user", OWNER)

@@ -107,7 +107,7 @@ def test_an_unknown_name_is_refused_with_the_tenant_and_the_list(desk: Desk) -> 
         )
     elsewhere = desk.refused(5, "policy", "get", "nope", "--tenant", DATA_LAKE)
     assert elsewhere.endswith(
-        f'in tenant "Data Lake". List them with: frost iam policy list --all --tenant {DATA_LAKE}\n'
+        f'in tenant "Data Lake". List them with: frost iam policy list --tenant {DATA_LAKE} --all\n'
     )
     policy = desk.policy(READ_TENANTS)
     for kind, noun in (("api_key", "API key"), ("workload_identity", "workload identity"), ("group", "group")):

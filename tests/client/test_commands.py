@@ -45,7 +45,10 @@ def test_the_summaries_of_lazy_commands_are_the_first_lines_of_their_help() -> N
 
 DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}'
 TRIAL = ["iam", "simulate", "--document", DOCUMENT, "--operation", "compute:instances:read", "--target", "*"]
-ALWAYS = {"command", "formats", "interruption", "invocation", "output", "parameters", "root", "usage_errors"}
+ALWAYS = {
+    *("command", "formats", "given_words", "interruption", "invocation", "output", "parameters", "root"),
+    "usage_errors",
+}
 TENANTS = {"tenants", "completers"}
 IAM = {"iam", "iam.catalogue"}
 PAGED = IAM | {"completers", "options"}
@@ -89,12 +92,12 @@ def test_a_plain_read_loads_little_and_nothing_heavy(shared: Home, words: list[s
     assert {name for name in loaded if name.startswith("client.commands.")} == {
         f"client.commands.{name}" for name in ALWAYS | own
     }
-    # Modules with code: 194 for tenants when this was written, 13 more for policies, 9 for tags; a package more is not
+    # Modules with code: 195 for tenants when this was written, 13 more for policies, 9 for tags; a package more is not
     # right. Folders of `client` and `tui` are not counted.
     folders = {name.rpartition(".")[0] for name in loaded if name.partition(".")[0] in ("client", "tui")}
     code = set(loaded) - folders
     more = 13 if "iam" in own else 9 if own & {"default_tags", "options"} else 0
-    assert len(code) <= 194 + 7 + more, sorted(code)
+    assert len(code) <= 195 + 7 + more, sorted(code)
 
 
 def test_config_set_and_show_print_no_secret_in_any_format(run: Run, tmp_path: Path) -> None:

@@ -1,21 +1,22 @@
 """Pages, writes that report whether they changed anything, and documents sent as text."""
 
 import json
+import shlex
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from client.api import analysis, groups
 from client.api.policies import create, require_json, update
-from client.commands.options import next_command
 from client.errors import Exit, FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
 from client.transport.call import Request, no_content, page_query
 from client.transport.exchange import Timing
 from client.transport.pages import PageLimits
-from tests.client.scripted import Scripted
+from tests.client.scripted import TENANT, Ended, Scripted
 from tests.client.wire import Context, Service, answer
 
 GROUP = {"id": "g", "name": "ops", "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}
@@ -139,16 +140,49 @@ def test_only_json_syntax_is_checked_by_the_client(text: str) -> None:
     require_json(text)
 
 
-def test_the_next_command_is_this_one_with_the_next_cursor_and_the_tenant() -> None:
-    for words, expected in (
-        (["iam", "group", "list"], "frost iam group list --cursor 'c d'"),
-        (["iam", "group", "list", "--cursor", "old", "-q"], "frost iam group list -q --cursor 'c d'"),
-        (["iam", "group", "list", "--cursor=old"], "frost iam group list --cursor 'c d'"),
-        (["--config", "my file", "iam", "group", "list"], "frost --config 'my file' iam group list --cursor 'c d'"),
-        (["iam", "group", "list", "--", "g"], "frost iam group list --cursor 'c d' -- g"),
-    ):
-        assert next_command(words, "c d") == expected
-    assert next_command(["iam", "group", "list"], "c", "t") == "frost iam group list --tenant t --cursor c"
+LIST, MEMBERS = "iam group list", "iam group member list"
+OTHER, GROUP_ID = "c169179d-57e5-43c5-bb9c-7dd71336348d", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
+HERE = f"--tenant {TENANT} --cursor 'c d'"
+"""The tenant of the page, which may not be the selected one any more."""
+THERE = f"--tenant {OTHER}"
+
+
+def next_lines(ended: Ended) -> list[str]:
+    return [line.removeprefix("more: ") for line in ended.err.splitlines() if line.startswith("more: ")]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (LIST, f"{LIST} {HERE}"),
+        (f"{THERE} {LIST} --limit 3", f"{THERE} {LIST} --limit 3 --cursor 'c d'"),
+        (f"iam --tenant={OTHER} group list --limit=3", f"iam {THERE} group list --limit 3 --cursor 'c d'"),
+        (f"{LIST} {THERE} --no-color", f"{LIST} {THERE} --no-color --cursor 'c d'"),
+        (f"-otable {LIST} --cursor old", f"--output table {LIST} {HERE}"),
+        ("iam groups list --cursor=old -o wide", f"iam groups list --output wide {HERE}"),
+        (f"{MEMBERS} --limit 3 {GROUP_ID}", f"{MEMBERS} {GROUP_ID} --limit 3 {HERE}"),
+    ],
+)
+def test_the_next_command_is_this_one_with_the_next_cursor_and_the_tenant(
+    platform: Scripted, tmp_path: Path, words: str, expected: str
+) -> None:
+    for tenant in ("", f"/api/v1/tenants/{OTHER}"):
+        platform.on(f"GET {tenant}/iam/groups", {"groups": [], "nextCursor": "c d"})
+        platform.on(f"GET {tenant}/iam/groups/{GROUP_ID}/members", {"members": [], "nextCursor": "c d"})
+    lines = next_lines(platform.run(*words.split()))
+    *flags, printed = lines[0].split(" ", 3)
+    assert (flags, len(lines)) == (["frost", "--config", str(tmp_path / "config.yaml")], 1)
+    # A flag before the command and one of the global flags in one word are the same words again.
+    assert printed == expected
+    assert next_lines(platform.run(*shlex.split(printed))) == lines
+
+
+def test_a_name_that_begins_with_a_hyphen_stays_behind_the_flags(platform: Scripted) -> None:
+    platform.on("GET /iam/groups", {"groups": [{**GROUP, "id": GROUP_ID, "name": "-g"}], "nextCursor": ""})
+    platform.on(f"GET /iam/groups/{GROUP_ID}/members", {"members": [], "nextCursor": "c"})
+    (line,) = next_lines(platform.run(*MEMBERS.split(), "--", "-g"))
+    assert line.endswith(f"{MEMBERS} --tenant {TENANT} --cursor c -- -g")
+    assert next_lines(platform.run(*shlex.split(line)[3:])) == [line]
 
 
 async def test_a_simulation_is_a_model_and_its_unknown_members_are_ignored() -> None:

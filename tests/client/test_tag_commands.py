@@ -331,7 +331,8 @@ def test_a_set_of_another_person_is_undone_only_by_version(platform: Scripted) -
     ended = platform.run("tenant", "default-tags", "undo")
     assert ended.code == 6
     assert "b@x" in ended.err
-    assert "undo --version 2" in ended.err
+    assert "frost tenant default-tags undo --config" in ended.err
+    assert "--version 2 restores" in ended.err
     assert f"PUT {TAGS}" not in platform.sent()
     assert platform.run("tenant", "default-tags", "undo", "--version", "2").out == "~ a=2 (was 3)\n"
     assert platform.heard[-1].headers["if-match"] == '"3"'

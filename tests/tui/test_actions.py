@@ -77,6 +77,21 @@ def test_the_command_that_creates_a_tenant_names_an_organization_that_accepts_it
     assert create.command(ActionContext(record=not_creatable, creatable=("o-2",))).endswith(" --organization o-2")
 
 
+def test_commands_have_the_file_and_the_tenant_of_the_screens() -> None:
+    flags = {"config_flag": "my file", "tenant_flag": "t-1"}
+    for action_id, line in (
+        ("tenants.create", "frost tenant create --config 'my file' --name NAME --organization o-1"),
+        ("sessions.end_all", "frost account session revoke-all --config 'my file'"),
+        ("groups.create", "frost iam group create --config 'my file' --tenant t-1 --name NAME"),
+    ):
+        action = actions.BY_ID[action_id]
+        record = RECORDS.get(action.scope)
+        context = ActionContext(record=record, creatable=("o-1",), **flags)
+        assert action.commands(context, [record]) == line
+        plain = context._replace(config_flag=None, tenant_flag=None)
+        assert action.command_line(plain) == action.command(plain)
+
+
 @each_action(editor.ACTIONS)
 def test_the_handler_of_an_editor_action_takes_the_editor(action: Action) -> None:
     assert list(inspect.signature(resolve_name(action.handler)).parameters) == ["editor"]

@@ -35,6 +35,10 @@ class ActionContext(NamedTuple):
     tenant: str = ""
     """Id of the tenant in use; empty if the principal has no access to it."""
     tenant_before: str = ""
+    config_flag: str | None = None
+    """The file of `--config`, which commands need too; None without the flag."""
+    tenant_flag: str | None = None
+    """Id of the tenant in use if commands would use another one; None otherwise."""
     read_only: str = ""
     """Why changes are not allowed; empty if they are."""
     keyed: bool = False
@@ -146,8 +150,17 @@ class Action:
     def commands(self, context: ActionContext, selection: Sequence[Any]) -> str:
         """Return the equivalent commands, a line for each record if the action applies to several."""
         if not self.acts_on_marked or len(selection) < 2:
-            return self.command(context)
-        return "\n".join(self.command(context._replace(record=record)) for record in selection)
+            return self.command_line(context)
+        return "\n".join(self.command_line(context._replace(record=record)) for record in selection)
+
+    def command_line(self, context: ActionContext) -> str:
+        """Return the equivalent command with the flags for the file and the tenant of the screens."""
+        line = self.command(context)
+        if context.config_flag is None and context.tenant_flag is None:
+            return line
+        from client.texts.command_lines import with_flags
+
+        return with_flags(line, config=context.config_flag, tenant=context.tenant_flag)
 
 
 def line(*arguments: str) -> str:

@@ -160,6 +160,8 @@ class MainScreen(Navigator):
             context_name=workspace.context,
             tenant="" if workspace.tenant_missing else workspace.tenant_id,
             tenant_before=workspace.tenant_before,
+            config_flag=workspace.connection.config.path if workspace.connection.config.explicit else None,
+            tenant_flag=workspace.tenant_id if workspace.tenant_source in ("flag", "here") else None,
             read_only=workspace.read_only,
             keyed=workspace.keyed,
             scopes=workspace.scopes,
@@ -336,7 +338,7 @@ class MainScreen(Navigator):
                 action.id,
                 action.title,
                 self.keys.label(action.id),
-                action.command(context),
+                action.command_line(context),
                 action.disabled_reason(context),
                 self.keys.of(action.id),
             )

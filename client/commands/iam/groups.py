@@ -57,7 +57,7 @@ def get(run: Invocation, group_id: str) -> None:
         if run.output.structured:
             if record.get("membersTruncated"):
                 listed, total = len(record["members"]), record["memberCount"]
-                run.output.note(f"members: the first {listed} of {total}; all: {_all_members(run, group_id)}")
+                run.output.note(f"members: the first {listed} of {total}; all: {_all_members(group_id)}")
         elif record["memberCount"]:
             _show_members(run, group_id, record["memberCount"])
 
@@ -69,12 +69,11 @@ def _show_members(run: Invocation, group_id: str, total: int) -> None:
     run.output.lines(["", head])
     run.output.records(iam.MEMBER, page)
     if total > len(page):
-        run.output.note(f"all: {_all_members(run, group_id)}")
+        run.output.note(f"all: {_all_members(group_id)}")
 
 
-def _all_members(run: Invocation, group_id: str) -> str:
-    tenant = f" --tenant {run.tenant.tenant_id}" if run.tenant.source == "flag" else ""
-    return f"frost iam group member list {safe(group_id, 80)} --all{tenant}"
+def _all_members(group_id: str) -> str:
+    return f"frost iam group member list {safe(group_id, 80)} --all"
 
 
 @group.leaf("list", *options.PAGE_FLAGS, examples=("frost iam group list", "frost iam group list --all -o json"))

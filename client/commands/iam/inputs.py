@@ -37,8 +37,18 @@ DOCUMENT_HELP = "The policy document: JSON, @FILE, or - for standard input."
 
 def document_flag(*, required: bool, help: str = DOCUMENT_HELP) -> click.Option:
     return Option(
-        ["--document", "document_"], required=required, metavar="JSON|@FILE|-", help=help, shell_complete=file_names
+        ["--document", "document_"],
+        required=required,
+        metavar="JSON|@FILE|-",
+        help=help,
+        shell_complete=file_names,
+        repeat=_repeated_document,
     )
+
+
+def _repeated_document(value: str) -> str:
+    """Return `--document` for a printed command line: neither an inline document nor an input that is read once."""
+    return value if value.startswith("@") and not value.startswith("@/dev/") else "@FILE"
 
 
 def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":

@@ -94,14 +94,10 @@ def _check_lowering(run: Invocation, quota: Mapping[str, Any], limit: int, yes: 
     """Refuse to lower a limit without `--yes`; the error has the command to repeat."""
     if yes:
         return
-    import shlex
-
-    flags_end = run.arguments.index("--") if "--" in run.arguments else len(run.arguments)
-    repeated = ["frost", *run.arguments[:flags_end], "--yes", *run.arguments[flags_end:]]
     raise usage(
         f"this lowers {quota['resourceType']} from {_amount(quota['limit'], quota)} to {_amount(limit, quota)};"
         " nothing was sent",
-        f"to do so: {safe(shlex.join(repeated), 1000)}",
+        f"to do so: {safe(run.command_line(added=['--yes']), 1000)}",
         code="LOWERING_UNCONFIRMED",
     )
 

@@ -223,7 +223,7 @@ async def do_menu(editor: Editor) -> None:
             action.id,
             action.title,
             _letter(editor.keys, action.id) or editor.keys.label(action.id),
-            action.command(context) or action.help,
+            action.command_line(context) or action.help,
             action.disabled_reason(context),
             editor.keys.of(action.id),
         )
