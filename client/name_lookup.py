@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from client.errors import FrostError
 from client.text import safe, width
 
 AMBIGUOUS = "AMBIGUOUS_NAME"
+T = TypeVar("T")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _MAX_LISTED = 10
 _CELLS = {"id": 40, "slug": 80}
@@ -29,6 +30,7 @@ class NamedKind(NamedTuple):
         details: The members of a candidate in the details of the error.
         columns: The members of a candidate in its line.
         relation: The words between a name and the number of its records.
+        exact_first: Whether a name in exactly this spelling wins over others. For tenants all spellings count alike.
     """
 
     noun: str
@@ -38,6 +40,7 @@ class NamedKind(NamedTuple):
     details: tuple[str, ...]
     columns: tuple[str, ...]
     relation: str = "is the name of"
+    exact_first: bool = True
 
 
 def _name(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -61,7 +64,7 @@ _KEY = ("id", "name", "status", "tenantName")
 _IDENTITY = ("id", "namespace", "serviceAccount", "clusterId")
 _TENANT = ("id", "displayName", "slug", "organizationId", "organizationName")
 _SLUG = ("id", "slug", "organizationName")
-TENANT = NamedKind("tenant", "tenants", "tenants", _display_name_and_slug, _TENANT, _SLUG, _EITHER)
+TENANT = NamedKind("tenant", "tenants", "tenants", _display_name_and_slug, _TENANT, _SLUG, _EITHER, exact_first=False)
 ORGANIZATION = NamedKind(
     "organization", "organizations", "organizations", _name_and_slug, ("id", "name", "slug"), ("id", "slug"), _EITHER
 )
@@ -79,27 +82,54 @@ def is_id(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
+def stored(text: str) -> str:
+    """Return a name as the platform stores it: in normal form C, without surrounding whitespace."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
 def folded(text: str) -> str:
-    """Return the canonical caseless form of a name (Unicode 3.13, D145)."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+    """Return the canonical caseless form of a stored name (Unicode 3.13, D145)."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", stored(text)).casefold())
 
 
-def match(kind: NamedKind, records: Iterable[Mapping[str, Any]], name: str) -> dict[str, Any] | None:
+def named(
+    records: Iterable[T], name: str, names_of: Callable[[T], Iterable[str]], *, exact_first: bool = True
+) -> list[T]:
+    """Return the records with a name in exactly this spelling; without any, those with the name in any letter case.
+
+    With `exact_first` false, all spellings count alike.
+    """
+    exact, folded_name = stored(name), folded(name)
+    matches = [record for record in records if folded_name in map(folded, names_of(record))]
+    if not exact_first:
+        return matches
+    return [record for record in matches if exact in map(stored, names_of(record))] or matches
+
+
+def match(
+    kind: NamedKind,
+    records: Iterable[Mapping[str, Any]],
+    name: str,
+    *,
+    prefer: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> dict[str, Any] | None:
     """Return the only record with a name, in any letter case; None if there is none.
 
-    Names are compared in canonical caseless form, so that every encoding of `É` matches, but not similar letters of
-    another script.
+    A name in exactly this spelling wins over other letter cases, except for tenants. Otherwise names are compared in
+    canonical caseless form, so that every encoding of `É` matches, but not similar letters of another script.
 
     Args:
         kind: The type of the records.
         records: JSON objects of the platform.
         name: The user's input.
+        prefer: Returns whether a record wins over others with the name in the same spelling.
 
     Raises:
         FrostError: Several records have the name (exit 1). Its details have the candidates.
     """
-    folded_name = folded(name)
-    matches = [record for record in records if folded_name in map(folded, kind.names(record))]
+    matches = named(records, name, kind.names, exact_first=kind.exact_first)
+    if prefer is not None:
+        matches = [record for record in matches if prefer(record)] or matches
     if len(matches) > 1:
         raise FrostError(
             f"{safe(name, _NAME_CELLS)!r} {kind.relation} {len(matches)} {kind.plural}",

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from client.models.validation import CONTROL, MAX_DESCRIPTION_LENGTH
 from client.models.validation import LINE_BREAKS as LINE_BREAKS
+from client.models.validation import MAX_DESCRIPTION_LENGTH, without_invisible
 from client.models.validation import has_control as has_control
 from service import errors
 from service.catalogue.operations import enforced_scopes
@@ -23,10 +23,6 @@ MAX_CACHED_IDS = 4_096
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
-# Invisible code points of visible categories: default-ignorable characters and blanks.
-_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4") | frozenset(
-    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
-)
 # Letters that NFKD does not decompose into ASCII letters.
 _FOLDED = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ŋ": "n"}
@@ -65,8 +61,7 @@ def stored_name(text: str, member: str = "name") -> str:
 
 def visible(text: str) -> str:
     """Return a text in NFC without invisible characters, trimmed."""
-    characters = (c for c in text if c not in _BLANK and unicodedata.category(c) not in CONTROL)
-    return unicodedata.normalize("NFC", "".join(characters)).strip()
+    return unicodedata.normalize("NFC", without_invisible(text)).strip()
 
 
 def _invalid_name(member: str, reason: str, message: str) -> ApiError:

@@ -40,14 +40,18 @@ def page(
     cursor: str = "",
     attachee: tuple[str, str] | None = None,
     name: str | None = None,
+    similar_name: str | None = None,
 ) -> Call[list[Policy]]:
     """List a page of the tenant's policies, oldest first.
 
     Args:
         attachee: Type and id of an attachee; only the policies attached directly to it.
-        name: Only the policy with exactly this name.
+        name: Only the policies with exactly this name.
+        similar_name: Only those with this name or one that differs only in letter case, compatibility characters or
+            invisible ones. Earlier versions of the platform ignore it and return all policies.
     """
-    chosen = (*_pair(attachee), *(() if name is None else (("name", name),)))
+    named = [(key, value) for key, value in (("name", name), ("similarName", similar_name)) if value is not None]
+    chosen = (*_pair(attachee), *named)
     return records(Request("GET", _policies(tenant_id), page_query(limit, cursor, *chosen)), "policies", POLICY)
 
 

@@ -220,15 +220,16 @@ def _names_and_ids(
     """
     from collections import Counter
 
-    from client.name_lookup import folded, is_id
+    from client.name_lookup import folded, is_id, stored
 
-    counts = Counter(name for record in records for name in set(map(folded, kind.names(record))))
+    form = stored if kind.exact_first else folded
+    counts = Counter(name for record in records for name in set(map(form, kind.names(record))))
     pairs: dict[str, str] = {}
     for record in records:
         names = [
             name
             for name in kind.names(record)
-            if counts[folded(name)] == 1 and name.isprintable() and not name.startswith("-") and not is_id(name)
+            if counts[form(name)] == 1 and name.isprintable() and not name.startswith("-") and not is_id(name)
         ]
         values = [*names, str(record["id"])]
         pairs.update((value, about(record)) for value in (values if incomplete else values[:1]))

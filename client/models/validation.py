@@ -147,3 +147,28 @@ LINE_BREAKS = "\n\t\u2028\u2029"
 def has_control(text: str, allowed: str = "") -> bool:
     """Return whether a text contains control, format, separator or unassigned characters, except the allowed ones."""
     return any(unicodedata.category(character) in CONTROL and character not in allowed for character in text)
+
+
+# Invisible code points of visible categories: default-ignorable characters and blanks.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4") | frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+
+
+def without_invisible(text: str) -> str:
+    """Return a text without characters that are not seen."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c for c in text if c not in _BLANK and unicodedata.category(c) not in CONTROL)
+
+
+def name_key(name: str) -> str:
+    """Return the form in which two names are equal if only a look at their characters tells them apart.
+
+    Letter case, compatibility characters (`ﬁ`, full width) and invisible characters are removed (Unicode 3.13, D147).
+    Letters of several scripts that look alike stay different.
+    """
+    if name.isascii():
+        return without_invisible(name).lower().strip()
+    text = unicodedata.normalize("NFKC", without_invisible(name)).casefold()
+    return without_invisible(unicodedata.normalize("NFKC", text).casefold()).strip()

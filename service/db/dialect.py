@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 MIGRATION_LOCK = 0x66726F7374
 RECOVERY_LOCK = 0x66726F7375
 SEALER_LOCK = 0x66726F7376
+TEXT_LOCKS = 0x66726F7377
+"""The seed of locks of texts."""
 
 POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 """The PostgreSQL server's clock in microseconds since 1970."""
@@ -92,6 +94,12 @@ def try_recovery_lock(connection: Connection) -> bool:
 def try_sealer_lock(connection: Connection) -> bool:
     """Try to take the lock of the audit log's sealer for this transaction (PostgreSQL only)."""
     return bool(connection.execute(select(func.pg_try_advisory_xact_lock(SEALER_LOCK))).scalar_one())
+
+
+def lock_text(connection: Connection, text: str) -> None:
+    """Wait for other transactions with this lock, and keep it until this one ends. SQLite has a single writer."""
+    if _is_postgresql(connection):
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(text, TEXT_LOCKS))))
 
 
 def lock_table(connection: Connection, table: Table) -> None:

@@ -28,7 +28,7 @@ router = protected_router("groups")
 class NewGroup(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    name: str = Field(description="1 to 128 characters, unique in the tenant")
+    name: str = Field(description="1 to 128 characters; unique in the tenant, in any letter case")
     description: str = ""
 
 
@@ -121,7 +121,7 @@ def update_group(
         require_fresh(connection, before, if_match)
         changes = {name: value for name, value in values.items() if getattr(before, name) != value}
         if "name" in changes:
-            require_free(connection, tenant_id, changes["name"], group_id)
+            require_free(connection, tenant_id, changes["name"], before)
         if changes:
             group_queries.change(connection, before, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
@@ -221,21 +221,32 @@ def get_group_or_404(connection: Connection, context: TenantContext, group_id: s
     return or_404(group_queries.get(connection, context.tenant_id, group_id) if validation.is_id(group_id) else None)
 
 
-def require_free(connection: Connection, tenant_id: str, name: str, except_for: str | None) -> None:
-    """Refuse the name of another group of the tenant, with the id of that group.
+def require_free(connection: Connection, tenant_id: str, name: str, before: Record | None) -> None:
+    """Refuse the name of another group of the tenant, or a name that is easily confused with it.
+
+    Case, compatibility characters and invisible characters do not make a name another one. Groups that have such names
+    already keep them.
+
+    Args:
+        before: The group to rename; None for a new one.
 
     Raises:
-        ApiError: 409 GROUP_NAME_TAKEN.
+        ApiError: 409 GROUP_NAME_TAKEN, with the id of the other group.
     """
-    holder = group_queries.named(connection, tenant_id, name)
-    if holder is not None and holder != except_for:
-        raise ApiError(
-            409,
-            "GROUP_NAME_TAKEN",
-            f"another group of this tenant has this name: {holder}",
-            details={"groupId": holder},
-            hint="choose another name, or use that group",
-        )
+    holder, similar = group_queries.named(connection, tenant_id, name), None
+    if holder is None:
+        similar = group_queries.similar_name(connection, tenant_id, name, before.name if before is not None else None)
+        holder = None if similar is None else group_queries.named(connection, tenant_id, similar)
+    if holder is None or (before is not None and holder == before.id):
+        return
+    has = "has this name" if similar is None else f'has the name "{similar}", which is too similar'
+    raise ApiError(
+        409,
+        "GROUP_NAME_TAKEN",
+        f"another group of this tenant {has}: {holder}",
+        details={"groupId": holder} | ({} if similar is None else {"name": similar}),
+        hint="choose another name, or use that group",
+    )
 
 
 def require_fresh(connection: Connection, group: Record, if_match: str | None) -> None:

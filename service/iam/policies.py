@@ -29,6 +29,13 @@ router = protected_router("policies")
 AttacheeType = Annotated[str | None, Query(alias="attacheeType")]
 AttacheeId = Annotated[str | None, Query(alias="attacheeId")]
 Name = Annotated[str | None, Query(description="Exactly this name")]
+SimilarName = Annotated[
+    str | None,
+    Query(
+        alias="similarName",
+        description="This name, or one that differs only in letter case, compatibility characters or invisible ones",
+    ),
+]
 Sent = Annotated[PolicyBody, Depends(policy_body)]
 
 TEXT = {"type": "string"}
@@ -91,6 +98,7 @@ def list_policies(
     attachee_type: AttacheeType = None,
     attachee_id: AttacheeId = None,
     name: Name = None,
+    similar_name: SimilarName = None,
 ) -> JSONResponse:
     """List the policies of a tenant in order of creation, optionally filtered by attachee and name.
 
@@ -98,12 +106,17 @@ def list_policies(
     """
     tenant_id = context.tenant_id
     attachee = attachee_of(attachee_type, attachee_id)
-    name = None if name is None else validation.stored_name(name)
-    page = page_of(
-        platform, paging, "policies", tenant_id, *(attachee or ()), *(() if name is None else ("name", name))
-    )
+    if name is not None and similar_name is not None:
+        raise errors.invalid_input("name and similarName exclude each other", member="similarName", reason="exclusive")
+    kind, given = ("name", name) if similar_name is None else ("similarName", similar_name)
+    stored = None if given is None else validation.stored_name(given)
+    filtered = () if stored is None else (kind, stored)
+    page = page_of(platform, paging, "policies", tenant_id, *(attachee or ()), *filtered)
     with platform.database.read() as connection:
-        rows = policy_queries.page(connection, tenant_id, attachee, name, page.after, page.limit)
+        names = None if stored is None else [stored]
+        if stored is not None and similar_name is not None:
+            names = [*policy_queries.similar_names(connection, tenant_id, stored)]
+        rows = policy_queries.page(connection, tenant_id, attachee, names, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
     return JSONResponse({"policies": [representations.policy(row) for row in rows], "nextCursor": cursor})
 

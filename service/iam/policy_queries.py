@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Integer, String, bindparam, func, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from client.models.validation import name_key
 from service.db.engine import Record
 from service.db.prepared import prepared
 from service.db.statements import (
@@ -67,18 +68,29 @@ def summaries(connection: Connection, tenant_id: str, ids: Sequence[str]) -> lis
     return rows
 
 
+MAX_SIMILAR_NAMES = 1_000
+"""They are parameters of a statement."""
+
+
+def similar_names(connection: Connection, tenant_id: str, name: str) -> Sequence[str]:
+    """Return at most 1,000 names of policies that are easily confused with a name, itself included."""
+    key = name_key(name)
+    names = connection.scalars(select(policies.c.name).where(policies.c.tenant_id == tenant_id).distinct())
+    return [one for one in names if name_key(one) == key][:MAX_SIMILAR_NAMES]
+
+
 def page(
     connection: Connection,
     tenant_id: str,
     attachee: tuple[str, str] | None,
-    name: str | None,
+    names: Sequence[str] | None,
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """Return policies in order of creation, optionally filtered by attachee and name; up to `limit` + 1 rows."""
+    """Return policies in order of creation, optionally filtered by attachee and names; up to `limit` + 1 rows."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id)
-    if name is not None:
-        query = query.where(policies.c.name == name)
+    if names is not None:
+        query = query.where(policies.c.name.in_(names))
     if attachee is not None:
         query = query.where(
             policies.c.id.in_(

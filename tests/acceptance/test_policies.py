@@ -43,7 +43,8 @@ def test_a_name_that_another_policy_has_is_taken_with_a_warning(desk: Desk) -> N
     assert (again.code, again.err) == (0, f'frost: warning: policy {first} has the name "twin" too\n')
     second = again.json()["id"]
     assert desk.iam("policy", "update", second, "--description", "the other", "-q").err == ""
-    assert desk.iam("policy", "update", second, "--name", "Twin", "-q").err == ""
+    similar = desk.iam("policy", "update", second, "--name", "TWIN", "-q").err
+    assert similar == f'frost: warning: policy {first} has the similar name "twin"\n'
     assert f"policy {first} has the name" in desk.iam("policy", "update", second, "--name", "twin").err
     renamed = desk.iam("policy", "update", first, "--name", " twin ", "--description", "d")
     assert f"policy {second} has the name" in renamed.err

@@ -1,15 +1,19 @@
 """Groups and their members over the wire, on both databases."""
 
 from datetime import UTC, datetime
+from functools import partial
 from uuid import uuid4
 
 from sqlalchemy import insert, select
 
 from service.db.engine import Database
-from service.db.tables import group_members
+from service.db.tables import group_members, groups
 from tests.people import DATA_LAKE, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, details
+from tests.waiting import at_once
 
+WIDE = {ord("q"): "\uff51"}
+"""A letter and its compatibility character."""
 NOT_FOUND = (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
 
 
@@ -37,6 +41,48 @@ def test_a_new_group_has_the_given_members_and_a_version(iam: Iam) -> None:
     assert iam.ask("PATCH", f"/iam/groups/{other}", {"name": called}).status == 409
     assert iam.done(iam.ask("PATCH", f"/iam/groups/{group['id']}", {"name": called})) is False
     assert elsewhere.group(called) != group["id"]
+
+
+def test_a_name_that_differs_only_in_case_or_in_what_is_not_seen_is_refused(iam: Iam) -> None:
+    called, own = f"Équipe {uuid4()}", name()
+    group, other = iam.group(called), iam.group(own)
+    spellings = (
+        called.upper(),
+        called.lower(),
+        called.replace(" ", "\u00a0"),
+        f"{called}\ufe0f",
+        called.translate(WIDE),
+    )
+    for spelling in spellings:
+        for method, path in (("POST", "/iam/groups"), ("PATCH", f"/iam/groups/{other}")):
+            answer = iam.ask(method, path, {"name": spelling})
+            assert code(answer) == (409, "GROUP_NAME_TAKEN"), spelling
+            assert details(answer) == {"groupId": group, "name": called}
+    # The spelling of a group's own name can be changed, and the same name is free in another tenant.
+    assert iam.done(iam.ask("PATCH", f"/iam/groups/{group}", {"name": called.upper()})) is True
+    assert Iam(iam.platform, tenant=STAGING).group(called) != group
+    look_alike = called.replace("e", "\u0435")  # a Cyrillic letter
+    assert iam.group(look_alike) != group
+
+
+def test_of_similar_names_created_at_the_same_moment_one_is_taken(iam: Iam) -> None:
+    called = name()
+    spellings = (called, called.upper(), called.title(), f"{called}\ufe0f")
+    answers = at_once([partial(iam.ask, "POST", "/iam/groups", {"name": spelling}) for spelling in spellings])
+    assert sorted(answer.status for answer in answers) == [201, 409, 409, 409]
+
+
+def test_groups_that_have_similar_names_already_keep_them(iam: Iam, demo_database: Database) -> None:
+    called = name()
+    group, second = iam.group(called), str(uuid4())
+    with demo_database.write() as connection:
+        row = dict(connection.execute(select(groups).where(groups.c.id == group)).mappings().one())
+        connection.execute(insert(groups).values(row | {"id": second, "name": called.upper()}))
+    for identifier, own in ((group, called), (second, called.upper())):
+        changed = iam.ask("PATCH", f"/iam/groups/{identifier}", {"name": own, "description": "still used"})
+        assert (changed.status, changed.json()["name"]) == (200, own)
+        assert code(iam.ask("POST", "/iam/groups", {"name": own})) == (409, "GROUP_NAME_TAKEN")
+    assert iam.done(iam.ask("PATCH", f"/iam/groups/{second}", {"name": name()})) is True
 
 
 def test_a_change_keeps_the_other_members_and_without_effect_the_version(iam: Iam) -> None:

@@ -65,6 +65,12 @@ def test_policies_of_a_tenant_are_found_by_name_in_pages_of_their_own(iam: Iam) 
     assert code(iam.ask("GET", f"/iam/policies?limit=1&cursor={first['nextCursor']}")) == (400, "INVALID_CURSOR")
     for no_name in ("", "%00"):
         assert code(iam.ask("GET", f"/iam/policies?name={no_name}")) == (400, "INVALID_INPUT")
+    similar = "/iam/policies?similarName="
+    found = iam.get(f"{similar}ONE%20of%C2%A0two&limit=1")
+    rest = iam.get(f"{similar}ONE%20of%C2%A0two&limit=1&cursor={found['nextCursor']}")
+    assert [one["id"] for page in (found, rest) for one in page["policies"]] == policies
+    assert iam.get(f"{similar}absent")["policies"] == []
+    assert code(iam.ask("GET", f"{similar}a&name=a")) == (400, "INVALID_INPUT")
     answers = [iam.ask("GET", f"/iam/policies/{policies[0]}/versions/{version}") for version in ("2", "x")]
     for answer in (*answers, iam.attach(policies[0], "workload_identity", "x")):
         assert (answer.status, answer.body) == (404, b'{"code":"NOT_FOUND","message":"resource not found"}')

@@ -1,6 +1,6 @@
 """`frost account api-key`: the caller's API keys, and the errors of their commands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -142,8 +142,7 @@ def own_key(run: Invocation, key_name: str, *, active: bool = False) -> dict[str
     if is_id(key_name):
         record = next((key for key in own if key["id"] == key_name.lower()), None)
     else:
-        preferred = [key for key in own if key["status"] == "active"] if active else []
-        record = match(API_KEY, preferred, key_name) or match(API_KEY, own, key_name)
+        record = match(API_KEY, own, key_name, prefer=_is_active if active else None)
     if record is None:
         raise FrostError(
             f"you have no API key {_quote(key_name)}{f' in tenant {run.flags.tenant}' if run.flags.tenant else ''}",
@@ -152,6 +151,10 @@ def own_key(run: Invocation, key_name: str, *, active: bool = False) -> dict[str
             exit_code=Exit.NOT_FOUND,
         )
     return record
+
+
+def _is_active(key: Mapping[str, Any]) -> bool:
+    return bool(key["status"] == "active")
 
 
 def _current_key(run: Invocation, key_name: str) -> dict[str, Any]:

@@ -84,17 +84,23 @@ def create(run: Invocation, name: str, document_: str, description: str | None) 
 
 
 def _warn_of_namesakes(run: Invocation, record: dict[str, Any]) -> None:
-    """Warn if another policy has the same name. Names need not be unique, but equal names are easy to confuse.
+    """Warn if another policy has the same name or a similar one, which is easily confused. Names need not be unique.
 
     Errors are ignored, since the policy has been saved.
     """
+    from client.models.validation import name_key  # only writes need it
+
+    key = name_key(record["name"])
     try:
-        answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, name=record["name"]))
+        answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, similar_name=record["name"]))
     except FrostError:
         return
     for policy in answer["policies"]:
-        if policy["name"] == record["name"] and policy["id"] != record["id"]:
-            run.output.warn(f'policy {policy["id"]} has the name "{policy["name"]}" too')
+        if policy["id"] != record["id"] and name_key(policy["name"]) == key:
+            equal = policy["name"] == record["name"]
+            run.output.warn(
+                f'policy {policy["id"]} has the {"" if equal else "similar "}name "{policy["name"]}"{" too" * equal}'
+            )
             return
 
 
