@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 
-from client.errors import usage
+from client.errors import FrostError, usage
+from client.policy.instants import NO_SUCH_TIME, NOT_RFC_3339, OUT_OF_YEARS, InvalidTime, parse_instant
 from client.text import safe
 
 
@@ -31,37 +33,49 @@ def now() -> datetime:
 
 _AGE = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def instant(text: str, flag: str = "--expires") -> datetime:
     """Parse a date or an RFC 3339 timestamp and return the instant in UTC.
 
     Raises:
-        FrostError: The text has neither form, or the date or time does not exist (exit 2).
+        FrostError: The text has neither form, the date or time does not exist, or it exceeds a limit (exit 2).
     """
-    try:
-        if is_date(text):
-            return end_of_day(date.fromisoformat(text))
-        if is_timestamp(text):
-            return datetime.fromisoformat(text.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass  # the date does not exist, or is out of range
-    reason = f"{safe(text, 60)!r} is neither" if text else "the value is empty; expected"
-    joint = "nor" if text else "or"
-    raise usage(
-        f"{flag}: {reason} a date (YYYY-MM-DD, the end of that day, local time) {joint} an RFC 3339 timestamp"
+    forms = (
+        "a date (YYYY-MM-DD, the end of that day, local time) or an RFC 3339 timestamp"
         " (2027-01-31T12:00:00Z or with an offset such as +02:00)"
     )
+    if not text:
+        raise usage(f"{flag}: the value is empty; expected {forms}")
+    try:
+        return _in_years(end_of_day, text) if is_date(text) else parse_instant(text)
+    except InvalidTime as error:
+        raise _invalid(flag, text, error, forms) from None
+
+
+def _in_years(instant_of: Callable[[date], datetime], text: str) -> datetime:
+    """Return an instant of a local date. Raises InvalidTime if there is no such date, or if it is out of range."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise InvalidTime(NO_SUCH_TIME) from None
+    try:
+        return instant_of(day)
+    except (ValueError, OverflowError):
+        raise InvalidTime(OUT_OF_YEARS) from None
+
+
+def _invalid(flag: str, text: str, error: InvalidTime, forms: str) -> FrostError:
+    if str(error) == NOT_RFC_3339:
+        return usage(f"{flag}: {safe(text, 60)!r} is not {forms}")
+    beyond = usage(f"{flag}: {safe(text, 60)!r} {error}; expected {forms}")
+    beyond.details = {"limit": str(error)}
+    return beyond
 
 
 def is_date(text: str) -> bool:
-    return re.fullmatch(_DATE, text) is not None
-
-
-def is_timestamp(text: str) -> bool:
-    return re.fullmatch(_DATE + _TIME, text) is not None
+    return _DATE.fullmatch(text) is not None
 
 
 def end_of_day(day: date) -> datetime:
@@ -95,20 +109,17 @@ def past_instant_text(text: str, flag: str) -> str:
     Raises:
         FrostError: The text has none of the forms, or is too long ago (exit 2).
     """
+    if ago := _AGE.fullmatch(text):
+        return _ago(text, flag, ago[1], _SECONDS[ago[2]])
     try:
-        if ago := _AGE.fullmatch(text):
-            return _ago(text, flag, ago[1], _SECONDS[ago[2]])
-        if is_date(text):
-            midnight = datetime.combine(date.fromisoformat(text), time.min)
-            return wire(datetime.fromtimestamp(midnight.timestamp(), UTC))
-        if is_timestamp(text):
-            return wire(datetime.fromisoformat(text.upper()))
-    except (ValueError, OverflowError):
-        pass  # the date or time does not exist
-    raise usage(
-        f"{flag}: {safe(text, 60)!r} is not an age (30m, 2h, 3d), a date (YYYY-MM-DD) or an RFC 3339 timestamp"
-        " (2027-01-31T12:00:00Z)"
-    )
+        return wire(_in_years(_start_of_day, text) if is_date(text) else parse_instant(text))
+    except InvalidTime as error:
+        forms = "an age (30m, 2h, 3d), a date (YYYY-MM-DD) or an RFC 3339 timestamp (2027-01-31T12:00:00Z)"
+        raise _invalid(flag, text, error, forms) from None
+
+
+def _start_of_day(day: date) -> datetime:
+    return datetime.fromtimestamp(datetime.combine(day, time.min).timestamp(), UTC)
 
 
 def _ago(text: str, flag: str, number: str, seconds: int) -> str:

@@ -8,8 +8,6 @@ from typing import Protocol
 
 import orjson
 
-from client.policy.model import parse_rfc3339
-
 
 class Clock(Protocol):
     """A source of aware datetimes in UTC."""
@@ -70,15 +68,6 @@ def clock_from_environment(environ: Mapping[str, str]) -> Clock:
     if instant is None or instant.tzinfo is None:
         raise ValueError(f"FROST_CLOCK must be an RFC 3339 instant with a zone, not {text!r}")
     return FixedClock(instant.astimezone(UTC))
-
-
-def parse_instant(text: str) -> datetime | None:
-    """Parse an RFC 3339 instant as UTC; None if invalid."""
-    instant = parse_rfc3339(text)
-    try:
-        return None if instant is None else instant.astimezone(UTC)
-    except OverflowError:
-        return None
 
 
 def wire_time(instant: datetime) -> str:

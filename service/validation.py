@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from client.models.validation import LINE_BREAKS as LINE_BREAKS
 from client.models.validation import MAX_DESCRIPTION_LENGTH, without_invisible
 from client.models.validation import has_control as has_control
+from client.policy.instants import InvalidTime, parse_instant
 from service import errors
 from service.catalogue.operations import enforced_scopes
 from service.errors import ApiError
@@ -226,6 +228,14 @@ def require_distinct(scopes: Sequence[str]) -> None:
                 reason="duplicate",
                 scope=scope[:100],
             )
+
+
+def instant(text: str, member: str) -> datetime:
+    """Return an RFC 3339 time as UTC, or raise 400 INVALID_INPUT, which names the limit that it exceeds."""
+    try:
+        return parse_instant(text)
+    except InvalidTime as error:
+        raise errors.invalid_input(f"{member} {error}", member=member, reason="timestamp") from None
 
 
 def dns_label(member: str, text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 from client.models.strict_json import Path, StrictJsonError, loads, walk
 from client.policy.coverage import Catalogue
+from client.policy.instants import InvalidTime, parse_instant, parse_stored_timestamp
 from client.policy.matching import STAR, InvalidPattern, parse_operation_pattern, parse_target
 from client.policy.model import (
     CURRENT_TIME,
@@ -28,7 +29,6 @@ from client.policy.model import (
     Rule,
     explain_invalid_block,
     parse_cidr_block,
-    parse_timestamp,
 )
 from client.policy.problems import MAX_PROBLEMS, Finding, Problem, first_problems, json_problems, locate_findings
 
@@ -291,12 +291,22 @@ class _Parser:
         if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH:
             self.add_problem(path, f"{operator} takes one string of at most {MAX_TEXT_LENGTH} characters")
             return None
-        if operator in TIME_OPERATORS and parse_timestamp(value) is None:
-            self.add_problem(
-                path, f"{_quote(value)} is not an RFC 3339 timestamp with a zone, such as 2026-01-31T09:00:00Z"
-            )
+        if operator in TIME_OPERATORS and not self._is_time(path, value):
             return None
         return Constraint(operator, key, (value,))
+
+    def _is_time(self, path: Path, text: str) -> bool:
+        """Check a time. One that only earlier versions accepted stays valid, with a warning."""
+        try:
+            parse_stored_timestamp(text)
+        except InvalidTime as error:
+            self.add_problem(path, f"{_quote(text)} {error}")
+            return False
+        try:
+            parse_instant(text)
+        except InvalidTime as error:
+            self.add_warning(path, f"{_quote(text)} {error}")
+        return True
 
     def _blocks(self, path: Path, key: str, value: object) -> Constraint | None:
         if not isinstance(value, list) or not value:

@@ -10,13 +10,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from operator import attrgetter
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Literal, NamedTuple
 
+from client.policy.instants import parse_stored_timestamp
 from client.policy.matching import OperationPattern, Target, compile_glob
 
 Effect = Literal["allow", "deny"]
@@ -68,11 +68,6 @@ class Document:
     rules: tuple[Rule, ...]
 
 
-# `datetime.fromisoformat` accepts more: weeks, commas, offsets with seconds.
-_RFC3339 = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?(?:Z|[+-][0-9]{2}:([0-9]{2}))"
-)
-
 PrincipalType = Literal["api_key", "workload_identity", "user"]
 
 Address = tuple[int, int]
@@ -99,30 +94,6 @@ def _parse_address(text: str) -> Address | None:
         if address.ipv4_mapped is not None:
             address = address.ipv4_mapped
     return address.version, int(address)
-
-
-def parse_rfc3339(
-    text: str, *, max_fraction_digits: int | None = None, max_offset_minutes: int = 59
-) -> datetime | None:
-    """Parse an RFC 3339 time with a zone, truncated to microseconds; None if the text is invalid."""
-    text = text.upper() if text.isascii() else ""
-    match = _RFC3339.fullmatch(text)
-    if match is None:
-        return None
-    fraction, offset_minutes = match[1] or "", int(match[2] or 0)
-    if offset_minutes > max_offset_minutes or len(fraction) > (max_fraction_digits or len(fraction)):
-        return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def parse_timestamp(text: str) -> float | None:
-    """Parse a time of a policy or request to seconds since 1970; None if the text is invalid."""
-    # Stored documents may have offsets such as +05:75, which RFC 3339 does not allow.
-    instant = parse_rfc3339(text, max_fraction_digits=9, max_offset_minutes=99)
-    return None if instant is None else instant.timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +238,7 @@ def _merge_blocks(blocks: Sequence[Block], version: int) -> tuple[list[int], lis
 
 
 def _time_test(before: bool, text: str, unknown: bool) -> Predicate:
-    instant = parse_timestamp(text)
-    assert instant is not None
-    limit = instant
+    limit = parse_stored_timestamp(text)
     if before:
         return lambda context: unknown if context.current_time is None else context.current_time < limit
     return lambda context: unknown if context.current_time is None else context.current_time > limit

@@ -13,6 +13,7 @@ from typing import Any
 
 from client.policy import model
 from client.policy.bitsets import Budget, mask_from
+from client.policy.instants import parse_stored_timestamp
 from client.policy.matching import STAR, class_witnesses, compile_glob, is_region
 from client.policy.model import (
     CURRENT_TIME,
@@ -26,7 +27,6 @@ from client.policy.model import (
     Constraint,
     RequestContext,
     parse_cidr_block,
-    parse_timestamp,
 )
 
 PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
@@ -215,7 +215,7 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
     """Return each named time and a time in each gap, in whole seconds if possible."""
-    named = sorted({instant for c in constraints if (instant := parse_timestamp(c.values[0])) is not None})
+    named = sorted({parse_stored_timestamp(c.values[0]) for c in constraints})
     if not named:
         return [0.0]
     instants = [float(floor(named[0])) - 86_400]

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from client.models.validation import MAX_API_KEY_NAME, MAX_RATE_LIMIT, MIN_API_KEY_NAME
 from service import errors, validation
 from service.authz.decisions import CatalogueSnapshot, holding, listed
-from service.clock import parse_instant, wire_time
+from service.clock import wire_time
 from service.errors import ApiError
 from service.validation import require_distinct
 
@@ -105,13 +105,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
     """
     if text is None:
         return now + DEFAULT_LIFETIME
-    instant = parse_instant(text)
-    if instant is None:
-        raise errors.invalid_input(
-            f"{member} must be an RFC 3339 timestamp with a zone, such as 2027-01-31T23:59:59Z",
-            member=member,
-            reason="timestamp",
-        )
+    instant = validation.instant(text, member)
     if instant <= now:
         raise ApiError(
             400,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 from sqlalchemy import Connection
 
-from service import errors
+from service import errors, validation
 from service.activity import queries
 from service.activity.queries import ActivityFilter, Target, target_of
 from service.api.dependencies import (
@@ -22,7 +22,7 @@ from service.api.dependencies import (
 from service.api.protected_route import protected_router
 from service.authz.context import OrganizationContext, TenantContext
 from service.authz.endpoints import ORGANIZATION, TENANT
-from service.clock import parse_instant, wire_time
+from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.json_bodies import JSONResponse
@@ -55,13 +55,11 @@ async def parse_filter(
         raise _invalid("actor", f"actor must be an id or an e-mail address, 1 to {_MAX_LENGTH} characters")
     if outcome is not None and outcome not in OUTCOMES:
         raise _invalid("outcome", f"outcome must be one of {', '.join(OUTCOMES)}")
-    instant = None if since is None else parse_instant(since)
-    if since is not None and instant is None:
-        raise _invalid("since", "since must be an RFC 3339 timestamp, e.g. 2026-11-21T10:00:00Z")
+    begin = None if since is None else validation.instant(since, "since")
     resource = None if target is None or ":" not in target else target_of(target)
     if target is not None and resource is None:
         raise _invalid("target", "target must be a kind and an id, e.g. policy:01a0c0de-0000-7000-8000-000000000001")
-    return ActivityFilter(operation, actor.lower() if actor and "@" in actor else actor, outcome, instant, resource)
+    return ActivityFilter(operation, actor.lower() if actor and "@" in actor else actor, outcome, begin, resource)
 
 
 def _invalid(member: str, message: str) -> Exception:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from client.policy.instants import InvalidTime, parse_instant
 from client.policy.matching import STAR, InvalidPattern, is_region, parse_target
-from client.policy.model import RequestContext, parse_address, parse_timestamp
+from client.policy.model import RequestContext, parse_address
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.authzen.queries import StoredResource
@@ -151,7 +152,10 @@ def _parse_time(text: Any) -> float | None:
     if not isinstance(text, str):
         return None
     minute = _ON_THE_MINUTE.fullmatch(text)
-    return parse_timestamp(f"{minute[1]}:00{minute[2]}" if minute else text)
+    try:
+        return parse_instant(f"{minute[1]}:00{minute[2]}" if minute else text).timestamp()
+    except InvalidTime:
+        return None
 
 
 def _request_tags(properties: Mapping[str, Any]) -> dict[str, str] | None:

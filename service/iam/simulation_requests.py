@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
+from client.policy.instants import InvalidTime, parse_instant
 from client.policy.matching import (
     STAR,
     InvalidPattern,
@@ -14,7 +15,7 @@ from client.policy.matching import (
     parse_target,
     resolve_target,
 )
-from client.policy.model import RequestContext, parse_address, parse_timestamp
+from client.policy.model import RequestContext, parse_address
 from service import errors
 from service.authz.decisions import CatalogueSnapshot
 from service.catalogue.resource_types import REGIONS
@@ -78,12 +79,10 @@ def facts_of(body: FactsBody, clock: Clock, **defaults: Any) -> RequestContext:
         if address is None:
             raise errors.invalid_input("sourceIp is not an IPv4 or IPv6 address", member="facts.sourceIp")
     if body.current_time is not None:
-        instant = parse_timestamp(body.current_time)
-        if instant is None:
-            raise errors.invalid_input(
-                "currentTime is not an RFC 3339 timestamp with a zone, such as 2026-01-31T09:00:00Z",
-                member="facts.currentTime",
-            )
+        try:
+            instant = parse_instant(body.current_time).timestamp()
+        except InvalidTime as error:
+            raise errors.invalid_input(f"currentTime {error}", member="facts.currentTime") from None
     elif "current_time" not in body.model_fields_set:
         instant = clock.now().timestamp()
     if body.region is not None and not is_region(body.region):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import make_url
 
+from service import validation
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries, segments
@@ -22,10 +23,10 @@ from service.audit.mark import Mark
 from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused
 from service.audit.verification import Fault, Verification, verify
-from service.clock import parse_instant, wire_time
+from service.clock import wire_time
 from service.db import migrate
 from service.db.tables import platform_state, resources, tenants
-from service.errors import ApiError, invalid_input
+from service.errors import ApiError
 from service.jobs import queries as operations
 from service.json_bodies import JSONResponse
 from service.settings import VERSION
@@ -131,9 +132,7 @@ def _mark_fault(connection: Connection, key: bytes, mark: Mark | None) -> Fault 
 @audit_router.get("/api/v1/platform/audit/export", operation_id="exportAuditLog")
 def export_audit_log(platform: PlatformDep, before: Before, after: After = 0) -> JSONResponse:
     """Export the next segment: its entries as JSON Lines, and its proof; both null without further entries."""
-    instant = parse_instant(before)
-    if instant is None:
-        raise invalid_input("before must be an RFC 3339 instant", field="before")
+    instant = validation.instant(before, "before")
     with _refusals(), platform.database.read() as connection:
         exported = segments.export_segment(connection, key_of(platform.secret), after=after, before=instant)
     if exported is None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client import times
+from client.commands.iam.inputs import facts
 from client.errors import FrostError
 
 ZONES = ("America/Los_Angeles", "Pacific/Auckland", "Europe/Stockholm", "Africa/Cairo", "America/Havana", "Asia/Beirut")
@@ -95,6 +96,31 @@ def test_anything_else_is_refused_with_both_forms() -> None:
             times.instant(typed)
         assert caught.value.exit_code == 2
         assert all(form in caught.value.message for form in ("YYYY-MM-DD", "RFC 3339"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "limit"),
+    [
+        ("9999-12-31T23:59:59-01:00", "years 0001 and 9999"),
+        ("0001-01-01T00:00:00+01:00", "years 0001 and 9999"),
+        ("9999-12-31", "years 0001 and 9999"),
+        ("2027-02-30", "does not exist"),
+        ("2027-01-01T24:00:00Z", "does not exist"),
+        ("2027-01-01T00:00:00+25:00", "-23:59 and +23:59"),
+        ("2027-01-01T00:00:00+02:75", "-23:59 and +23:59"),
+        ("2027-01-01T00:00:00.0123456789Z", "more than 9 digits"),
+    ],
+)
+def test_flags_name_the_limit_that_a_time_exceeds(typed: str, limit: str) -> None:
+    calls: list[Callable[[], object]] = [lambda: times.instant(typed)]
+    if typed != "9999-12-31":  # its first second is within the limits
+        calls.append(lambda: times.past_instant_text(typed, "--since"))
+    if "T" in typed:
+        calls.append(lambda: facts(region=None, request_tag=(), resource_tag=(), source_ip=None, time=typed))
+    for call in calls:
+        with pytest.raises(FrostError) as caught:
+            call()
+        assert (caught.value.exit_code, limit in caught.value.message) == (2, True), caught.value.message
 
 
 @given(st.text(max_size=40))

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from client.policy.model import AccessRequest, RequestContext, Rule, parse_address, parse_timestamp
+from client.policy.instants import parse_stored_timestamp
+from client.policy.model import AccessRequest, RequestContext, Rule, parse_address
 from tests.policy import reference
 from tests.policy.worlds import ADDRESSES, TIMES
 
@@ -16,9 +17,7 @@ REGIONS, TYPES = ("eu", "us", "elsewhere", "*"), ("instances", "volumes", "new",
 IDS = (*("".join(letters) for size in (1, 2, 3) for letters in product("abcx", repeat=size)), "*")
 FEW_IDS = ("a", "ab", "abc", "b", "ba", "axb", "x", "*")
 TEXTS = ("", "d", "de", "dev", "Dev", "prod", "de*", "*d*", "xd", "dex", "zz", "pro")
-INSTANTS = tuple(
-    instant + step for text in TIMES if (instant := parse_timestamp(text)) is not None for step in (-1.0, 0.0, 1.0)
-)
+INSTANTS = tuple(parse_stored_timestamp(text) + step for text in TIMES for step in (-1.0, 0.0, 1.0))
 
 
 def known(key: str) -> Iterator[object]:

@@ -8,7 +8,8 @@ import pytest
 
 from client.policy import model
 from client.policy.engine import compile_document
-from client.policy.model import AccessRequest, parse_address, parse_timestamp
+from client.policy.instants import parse_stored_timestamp
+from client.policy.model import AccessRequest, parse_address
 from tests.policy import cedar, worlds
 
 
@@ -18,8 +19,7 @@ def known_question(chance: random.Random) -> AccessRequest:
     region, kind = chance.choice((*worlds.REGIONS, "elsewhere")), chance.choice((*worlds.RESOURCES, "other"))
     name = chance.choice(("a", "ab", "abc", "b", "axb", "zz"))
     address = parse_address(chance.choice([one for one in worlds.ADDRESSES if one != "nonsense"]))
-    instant = parse_timestamp(chance.choice(worlds.TIMES))
-    assert instant is not None
+    instant = parse_stored_timestamp(chance.choice(worlds.TIMES))
     facts = worlds.facts(chance)
     return AccessRequest(
         operation,

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 
+from client.policy.instants import parse_stored_timestamp
 from client.policy.matching import parse_operation_pattern, parse_target
 from client.policy.model import (
     AccessRequest,
@@ -11,7 +12,6 @@ from client.policy.model import (
     RequestContext,
     Rule,
     parse_address,
-    parse_timestamp,
 )
 
 SERVICES, RESOURCES, ACTIONS = ("compute", "storage"), ("instances", "volumes"), ("read", "delete")
@@ -100,6 +100,5 @@ def question(chance: random.Random) -> AccessRequest:
 
 
 def _time(chance: random.Random) -> float | None:
-    instant = parse_timestamp(chance.choice(TIMES))
-    assert instant is not None
+    instant = parse_stored_timestamp(chance.choice(TIMES))
     return instant + chance.choice((-1, 0, 1))

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from client.policy.model import parse_timestamp
-from service.clock import FixedClock, SystemClock, clock_from_environment, parse_instant, wire_time
+from client.policy.instants import InvalidTime, parse_instant, parse_stored_timestamp
+from service import validation
+from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
+from service.errors import ApiError
 from service.settings import Limits, Retention, Settings, from_arguments
 
 
@@ -163,29 +165,40 @@ OTHER_FORMS = (
     "2027-01-01T10:00:00+0200",
     "2027-01-01T10:00:00",
     "2027-01-01T10:00:00,5Z",
-    "2027-02-30T10:00:00Z",
-    "2027-01-01T10:00:00+24:00",
     "2027-01-01T10:00:00Z\n",
     "٢٠٢٧-01-01T10:00:00Z",
 )
 
 
+@pytest.mark.parametrize("text", RFC_3339)
+def test_requests_and_documents_accept_rfc_3339(text: str) -> None:
+    assert (parse_instant(text), parse_stored_timestamp(text)) == (MORNING, MORNING.timestamp())
+
+
 @pytest.mark.parametrize(
-    ("text", "in_request", "in_document"),
+    ("text", "limit", "in_document"),
     [
-        *[(text, MORNING, MORNING) for text in RFC_3339],
-        *[(text, None, None) for text in OTHER_FORMS],
-        ("2027-01-01T10:00:00.0000000009Z", MORNING, None),
-        ("2027-01-01T16:15:00+05:75", None, MORNING),
+        *[(text, "is not an RFC 3339|does not exist", None) for text in OTHER_FORMS],
+        ("2027-01-01T10:00:00.0000000009Z", "more than 9 digits", None),
+        ("2027-02-30T10:00:00Z", "does not exist", None),
+        ("2027-01-01T10:00:00+24:00", "within -23:59 and \\+23:59", None),
+        ("2027-01-01T10:00:00+23:75", "within -23:59 and \\+23:59", None),
+        ("2027-01-01T16:15:00+05:75", "within -23:59 and \\+23:59", MORNING),
+        ("0001-01-01T00:00:00+05:00", "years 0001 and 9999", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))),
     ],
 )
-def test_requests_and_documents_accept_rfc_3339(
-    text: str, in_request: datetime | None, in_document: datetime | None
-) -> None:
-    assert parse_instant(text) == in_request
-    assert parse_timestamp(text) == (in_document and in_document.timestamp())
+def test_a_time_beyond_a_limit_is_refused_with_the_limit(text: str, limit: str, in_document: datetime | None) -> None:
+    with pytest.raises(InvalidTime, match=limit):
+        parse_instant(text)
+    with pytest.raises(ApiError, match=limit):
+        validation.instant(text, "since")
+    # Stored documents keep what earlier versions accepted.
+    if in_document is None:
+        with pytest.raises(InvalidTime, match=limit):
+            parse_stored_timestamp(text)
+    else:
+        assert parse_stored_timestamp(text) == in_document.timestamp()
 
 
-def test_a_fraction_is_never_rounded_up_and_the_first_year_begins_in_utc() -> None:
+def test_a_fraction_is_never_rounded_up() -> None:
     assert parse_instant("2027-01-01T00:00:00.9999999Z") == datetime(2027, 1, 1, 0, 0, 0, 999_999, tzinfo=UTC)
-    assert parse_instant("0001-01-01T00:00:00+05:00") is None

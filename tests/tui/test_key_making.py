@@ -146,7 +146,7 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(demo: Home, ui: Ui) ->
     focus(ui, "ChoiceLine")
     await ui.press("2")  # the first digit of a date goes to its field
     await ui.until(lambda: isinstance(ui.app.focused, LineInput), "the field of the date")
-    await ui.type("027-02-30", shows="not a date (YYYY-MM-DD) or an RFC 3339 timestamp")
+    await ui.type("027-02-30", shows="the entry names a date or time that does not exist")
     await ui.press("enter", shows=("New API key in", "requests per minute"))
     await ui.replace("2001-01-01", shows="the expiry is in the past: the platform's time is")
     await ui.press("ctrl+a", "ctrl+k")

@@ -152,7 +152,9 @@ class Until(Vertical):
         """Reason why there is no valid time; empty if there is one."""
         try:
             _ = self.moment
-        except FrostError:
+        except FrostError as error:
+            if limit := (error.details or {}).get("limit"):
+                return f"the entry {limit}"
             typed = self.query_one(LineInput).value.strip()
             return "not a date (YYYY-MM-DD) or an RFC 3339 timestamp" if typed else MISSING
         return ""

@@ -298,8 +298,10 @@ def _address(value: str | None) -> str | None:
 def _instant(value: str | None) -> str | None:
     if value is None:
         return None
-    from client.tables.columns import parse_time
+    from client.policy.instants import InvalidTime, parse_instant
 
-    if "T" not in value.upper() or parse_time(value) is None:
-        raise usage(f"--time takes an RFC 3339 time with a zone, not {safe(value, 60)!r}", "as in 2026-03-01T09:00:00Z")
+    try:
+        parse_instant(value)
+    except InvalidTime as error:
+        raise usage(f"--time: {safe(value, 60)!r} {error}") from None
     return value
