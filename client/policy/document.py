@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, cast
+from unicodedata import is_normalized
 
 from client.models.strict_json import Path, StrictJsonError, loads, walk
 from client.policy.coverage import Catalogue
@@ -149,6 +150,11 @@ class _Parser:
         if len(self.warnings) < MAX_PROBLEMS:
             self.warnings.append((path, reason, ()))
 
+    def _check_normal_form(self, path: Path, text: str) -> None:
+        """Warn of a literal that most likely equals no text: programs send form C, and nothing is normalised."""
+        if not text.isascii() and not is_normalized("NFC", text):
+            self.add_warning(path, f"{_quote(text)} is not in Unicode normal form C; texts are compared by code point")
+
     def document(self, value: object) -> tuple[Rule, ...]:
         if not isinstance(value, dict):
             self.add_problem((), "a policy document must be an object with schemaVersion and rules")
@@ -253,6 +259,7 @@ class _Parser:
         except InvalidPattern as error:
             self.add_problem(path, f"{_quote(text)} is not a valid target: {error}")
             return None
+        self._check_normal_form(path, text)
         if self.region_targets == "refuse" and target.region != STAR:
             self.add_problem(path, "the region of a target must be * on this platform")
         return target
@@ -293,6 +300,8 @@ class _Parser:
             return None
         if operator in TIME_OPERATORS and not self._is_time(path, value):
             return None
+        for literal in (key, value):
+            self._check_normal_form(path, literal)
         return Constraint(operator, key, (value,))
 
     def _is_time(self, path: Path, text: str) -> bool:

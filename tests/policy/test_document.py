@@ -198,6 +198,42 @@ def test_an_invalid_constraint_is_refused() -> None:
         assert problem.path.startswith("$.rules[0].constraints"), (operator, key, value)
 
 
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ({"constraints": {"like": {"frn:requestTag/team": "%s*"}}}, "$.rules[0].constraints.like["),
+        ({"constraints": {"equals": {"frn:resourceTag/%s": "a"}}}, "$.rules[0].constraints.equals["),
+        ({"targets": ["*", "frn:compute:*:*:instances/%s"]}, "$.rules[0].targets[1]"),
+    ],
+)
+def test_a_literal_that_is_not_in_normal_form_c_is_accepted_with_a_warning(rule: dict[str, Any], path: str) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for word, number in ((composed, 0), ("cafe", 0), (decomposed, 1)):
+        source = text({**RULE, **json.loads(json.dumps(rule).replace("%s", word))})
+        warnings = parse(source).warnings
+        assert [warning.path.startswith(path) for warning in warnings] == [True] * number
+        assert all("normal form C; texts are compared by code point" in warning.reason for warning in warnings)
+    # Nothing is normalised: the two spellings are two texts.
+    by_word = [
+        parse(text({**RULE, "constraints": {"equals": {"frn:requestTag/team": word}}})).document
+        for word in (composed, decomposed)
+    ]
+    assert by_word[0] != by_word[1]
+
+
+def test_a_time_that_only_earlier_versions_accepted_is_valid_with_a_warning() -> None:
+    def warned(time: str) -> list[str]:
+        return [
+            one.reason for one in parse(text({**RULE, "constraints": {"before": {"frn:currentTime": time}}})).warnings
+        ]
+
+    assert warned("2027-01-01T00:00:00+05:30") == []
+    (reason,) = warned("2027-01-01T00:00:00+05:75")
+    assert "offset that is not within -23:59 and +23:59" in reason
+    with pytest.raises(InvalidDocument, match="more than 9 digits after the point"):
+        warned("2027-01-01T00:00:00.0123456789Z")
+
+
 def test_blocks_of_all_addresses_are_accepted_with_a_bounded_number_of_warnings() -> None:
     for blocks, number in ((("0.0.0.0/0", "::/0", "::ffff:203.0.113.0/120"), 2), (("::/0",) * 20_000, 20)):
         warnings = parse(text({**RULE, "constraints": addresses(*blocks)})).warnings
