@@ -131,7 +131,9 @@ def test_a_name_of_two_policies_is_refused_with_both_ids(desk: Desk) -> None:
         first, *lines = refused.splitlines()
         assert first == "frost: 'TWICE' is the name of 2 policies. Use one of the IDs"
         assert [line.split() for line in lines] == [[ids[0], "Twice"], [ids[1], "twice"]]
-    error = desk.iam("policy", "get", "twice", "-o", "json").error()
+    # Each is still found by its exact name.
+    assert [desk.iam("policy", "get", name, "-o", "json").json()["id"] for name in ("Twice", "twice")] == ids
+    error = desk.iam("policy", "get", "tWICE", "-o", "json").error()
     assert (error["code"], error["details"]["count"]) == ("AMBIGUOUS_NAME", 2)
     assert [one["id"] for one in error["details"]["policies"]] == ids
     assert [desk.attached(identifier) for identifier in ids] == [set(), set()]
