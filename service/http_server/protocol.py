@@ -78,6 +78,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Whether a trusted proxy sends requests of several clients."""
         self._is_pipelined = False
         """Whether a request starts that waited for the response to an earlier one."""
+        self._running: RequestResponseCycle | None = None
         self._head_began = self._first_byte_at = 0.0
         self._parse_error: tuple[int, str, str] | None = None
         self._queued_rejection: tuple[int, str, str] | None = None
@@ -116,6 +117,10 @@ class HttpProtocol(HttpToolsProtocol):
         for body in self._bodies:
             body.abandon()
         self._bodies.clear()
+        if self._running is not None:
+            # Later requests may wait behind it; uvicorn marks only the last one.
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -164,6 +169,7 @@ class HttpProtocol(HttpToolsProtocol):
             # The client did not wait.
             cast("dict[str, Any]", cycle.scope)["frost.turn"].end()
         else:
+            self._running = cycle
             super()._start_asgi_task(cycle, app)
 
     def _fail_start(self) -> None:
