@@ -40,6 +40,9 @@ def main() -> int:
     except service_sockets.StartError as error:
         sys.stderr.write(f"frost platform: {error}\n")
         return error.status
+    except OSError as error:
+        sys.stderr.write(f"frost platform: {error.filename or settings.data_dir} cannot be used: {error.strerror}\n")
+        return 1
 
     if sys.stderr.isatty():
         sys.stderr.write("frost platform: starting; Ctrl-C stops it\n")

@@ -9,6 +9,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service import data_directory
 from service.account import api_keys
 from service.account import routes as account
 from service.activity import routes as activity
@@ -105,10 +106,17 @@ def open_platform(settings: Settings) -> Platform:
 
     Raises:
         ValueError: the data folder or the database is unusable.
+        DamagedFile: the key of the local issuer is unusable.
     """
+    data_directory.check_files(settings)
     clock = clock_from_environment(os.environ)
     database = Database(settings.database_url)
     stored_revision = migrate.stored_revision(database)
+    data_directory.require_data(
+        settings,
+        has_schema=stored_revision is not None,
+        has_world=stored_revision is not None and migrate.has_seed(database),
+    )
     if stored_revision is None:
         migrate.upgrade(database)
     # Check the secret before the migration changes a database that belongs to another secret.
@@ -137,6 +145,9 @@ def open_platform(settings: Settings) -> Platform:
             settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed_claims=settings.assumed
         )
     )
+    if isinstance(issuer, LocalIssuer):
+        issuer.check_key()
+    data_directory.mark_complete(settings)
     request_limits = LocalLimits(database) if database.kind == "sqlite" else LeasedLimits(leases_of(database))
     credential_use, refusals = CredentialUse(), RefusalLog(database, clock, belongs_to)
     decisions, authorities, subjects = PolicyEngineCache(), AuthorityCache(), SubjectCache()
@@ -241,6 +252,9 @@ def create_app(settings: Settings) -> Application:
     app = Application(settings)
     platform = app.state.platform = open_platform(settings)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
+    platform.check_operations = app.state.worker.check
+    if isinstance(platform.issuer, LocalIssuer):
+        platform.check_issuer = platform.issuer.check
     app.state.admission.rejections = platform.request_metrics.rejections
     app.state.admission.throttle = platform.login_throttle
     return app

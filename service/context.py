@@ -87,6 +87,10 @@ class Platform:
     readiness: ReadinessCache = field(default_factory=ReadinessCache)
     search_limits: SearchLimits = SearchLimits()
     request_stop: Callable[[], None] = lambda: None
+    check_operations: Callable[[], str] = lambda: "ok"
+    """Returns the readiness of the worker."""
+    check_issuer: Callable[[], str] = lambda: "ok"
+    """Returns the readiness of the local issuer."""
     draining: threading.Event = field(default_factory=threading.Event)
     """Set when a stop is requested; requests are still served."""
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -232,6 +232,17 @@ def audit_log_broken(request_id: str) -> ApiError:
     )
 
 
+def storage_failed(request_id: str) -> ApiError:
+    """503 after an I/O error, in a damaged file, or after the database file was moved."""
+    return ApiError(
+        503,
+        "STORAGE_FAILED",
+        "the platform's storage failed",
+        details={"requestId": request_id},
+        hint="a change may have been stored: check first. The log of the platform has the cause",
+    )
+
+
 def unavailable() -> ApiError:
     """503 while the database restarts, fails over or is overloaded."""
     return ApiError(

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import IO, Any
 
 
+class DamagedFile(RuntimeError):
+    """A file of the platform cannot be used. The text names the file and what to do, in a single line."""
+
+
 def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> None:
     """Write a file with mode 0600, synced to disk.
 

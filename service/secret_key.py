@@ -81,10 +81,15 @@ def _read(path: Path) -> bytes | None:
             secret = file.read(SECRET_BYTES + 1)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
     if readable_by_others:
         raise ValueError(
             f"{path} is readable by all users of this machine; restrict it (chmod 600) and change the secret"
         )
     if len(secret) != SECRET_BYTES:
-        raise ValueError(f"{path} is damaged: it must have {SECRET_BYTES} bytes; restore it, or reset the platform")
+        raise ValueError(
+            f"{path} is damaged: it must have {SECRET_BYTES} bytes; restore a copy of it, or "
+            "delete all data (frost platform reset)"
+        )
     return secret

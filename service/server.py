@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
@@ -19,11 +20,15 @@ from service.api.protected_route import start_analysis
 from service.app import create_app
 from service.authn.confirmation import find_refused
 from service.context import Platform
+from service.data_directory import WAY_BACK
+from service.db.storage import is_storage_failure
+from service.files import DamagedFile
 from service.http_server.admission import Admission
 from service.http_server.collection_pauses import CollectionPauses
 from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
+from service.jobs.dbos_queue import sqlite_file
 from service.jobs.worker import Worker
 from service.logs import NAME, LogFile
 from service.operator import monitoring
@@ -146,11 +151,16 @@ class Server(uvicorn.Server):
         self.platform.database.close()
 
 
-def start_error(error: Exception) -> str:
+def start_error(error: Exception, settings: Settings) -> str:
     """Return a single line, without the SQL of database errors."""
     if isinstance(error, SQLAlchemyError):
         message = str(error.orig if isinstance(error, DBAPIError) else error)
-        return f"the database cannot be used: {' '.join(message.split())}"
+        text = f"the database cannot be used: {' '.join(message.split())}"
+        # Not of a URL that cannot be parsed.
+        file = sqlite_file(settings.database_url) if is_storage_failure(error) else None
+        return f"{text} ({file}); {WAY_BACK}" if file else text
+    if isinstance(error, OSError) and error.filename:
+        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"
     return str(error)
 
 
@@ -170,8 +180,8 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     logs.configure(settings.log_level, log_file)
     try:
         app = create_app(settings)
-    except (ValueError, OSError, SQLAlchemyError) as error:
-        sys.stderr.write(f"frost platform: {start_error(error)}\n")
+    except (ValueError, DamagedFile, OSError, SQLAlchemyError) as error:
+        sys.stderr.write(f"frost platform: {start_error(error, settings)}\n")
         return 1
     platform: Platform = app.state.platform
     if settings.metrics:

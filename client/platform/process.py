@@ -5,7 +5,7 @@ started.
 """
 
 # Commands do not import pathlib: it takes longer than reading the configuration.
-# ruff: noqa: PTH101, PTH108, PTH112, PTH114, PTH120, PTH123
+# ruff: noqa: PTH101, PTH108, PTH112, PTH114, PTH116, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _exit_error(code: int, environ: Mapping[str, str]) -> FrostError:
     with contextlib.suppress(OSError), open(log_path(environ), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
         lines = file.read().decode("utf-8", "replace").splitlines()[-_LOG_LINES:]
-    last_line = f": {safe(lines[-1].strip(), 300)}" if lines else ""
+    last_line = f": {safe(lines[-1].strip(), 500)}" if lines else ""
     how = f"signal {-code}" if code < 0 else f"exit {code}"
     return FrostError(
         f"the local platform ended while starting ({how}){last_line}",
@@ -219,14 +219,18 @@ def _exit_error(code: int, environ: Mapping[str, str]) -> FrostError:
 # The mark first: a database that is older than its mark could not start.
 _DATA = ("audit.mark", "platform.db", "workflows.db")
 _KEYS = "world-keys.json"
+_MARK = "platform.loaded"
+_SECRET = "secret.key"  # noqa: S105 - the name of a file
+_SECRET_BYTES = 32
+_ISSUER_KEY = "issuer.jwk"
 
 
 def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -> None:
     """Stop the local platform, remove its data, and start it with another seed.
 
-    Removes the databases and the seed's API keys. The secret and the issuer's key are kept: they identify the machine,
-    and the new database does not know the credentials they signed. Removes the sessions of contexts on this socket,
-    which then sign in automatically.
+    Removes the databases, the seed's API keys and the issuer's key. The secret is kept unless it is damaged: backups
+    have a seal under it, and the new database does not know the credentials that it protects. Removes the sessions of
+    contexts on this socket, which then sign in automatically.
 
     Args:
         config: The configuration with these contexts.
@@ -242,10 +246,13 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
     stop(environ)
     with _lock(environ):
         _drop_restore(environ)
+        # Before the databases: with one of these, the platform does not start without its database.
+        for name in (_MARK, _KEYS, _ISSUER_KEY):
+            _remove(f"{data_dir(environ)}/{name}")
         for name in _DATA:
             for suffix in ("", "-wal", "-shm", "-journal"):
                 _remove(f"{data_dir(environ)}/{name}{suffix}")
-        _remove(f"{data_dir(environ)}/{_KEYS}")
+        _remove_damaged_secret(f"{data_dir(environ)}/{_SECRET}")
     _forget_sessions(config, environ)
     ensure_running(environ, arguments=("--world", world))
     if BlockingClient(OperatorConnection(environ)).ask_json(platform.status())["world"] != world:
@@ -262,8 +269,21 @@ def _forget_sessions(config: Config, environ: Mapping[str, str]) -> None:
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
+    try:
         os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if os.path.isdir(path):
+            raise usage(f"{safe(path)} is a folder", "move it away", code="FILE_REFUSED") from None
+        raise usage(f"{safe(path)} cannot be removed: {error.strerror}", code="FOLDER_UNUSABLE") from None
+
+
+def _remove_damaged_secret(path: str) -> None:
+    """Remove a secret with which no platform starts."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.stat(path).st_size != _SECRET_BYTES:
+            _remove(path)
 
 
 def _drop_restore(environ: Mapping[str, str]) -> None:

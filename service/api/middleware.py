@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Hashable
 from urllib.parse import unquote_to_bytes
 
-from sqlalchemy.exc import DBAPIError
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -30,6 +29,7 @@ from service.audit.seals import ChainBroken
 from service.authn import secret_format
 from service.authz.context import AuthorizationContext
 from service.db.dialect import is_read_only_or_full, is_transient
+from service.db.storage import is_storage_failure
 from service.errors import ApiError
 from service.http_server.admission import HEALTH_PATHS, READINESS_PATH, Admission
 from service.http_server.bodies import IncomingBody
@@ -318,7 +318,7 @@ def log_exception(scope: Scope, error: Exception) -> None:
 
 
 def unexpected_error(scope: Scope, error: Exception) -> ApiError:
-    read_only = isinstance(error, DBAPIError) and is_read_only_or_full(error)
+    read_only = is_read_only_or_full(error)
     if read_only:
         scope["app"].state.platform.request_metrics.record_read_only()
     if is_transient(error):
@@ -326,6 +326,8 @@ def unexpected_error(scope: Scope, error: Exception) -> ApiError:
     request_id = scope["frost.request_id"]
     if isinstance(error, ChainBroken):
         return errors.audit_log_broken(request_id)
+    if is_storage_failure(error):
+        return errors.storage_failed(request_id)
     return errors.read_only(request_id) if read_only else errors.internal_error(request_id)
 
 

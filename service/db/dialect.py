@@ -1,5 +1,6 @@
 """SQL and errors that differ between SQLite and PostgreSQL. A dialect is imported only where it is used."""
 
+import errno
 import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, Text, cast, fun
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from service.db.storage import is_storage_failure
 from service.db.tables import Document
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 # SQLSTATE codes of PostgreSQL.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
+# Of files beside the database.
+FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED = "55P03", "40P01"
 # Connection exceptions, server starting or stopping, too many connections, lock timeout.
 UNREACHABLE_STATES = ("08", "57P", "53300", LOCK_NOT_AVAILABLE)
@@ -133,7 +137,12 @@ class Busy(Exception):
     """A transaction was rolled back because it would have waited for others."""
 
 
-def is_read_only_or_full(error: DBAPIError) -> bool:
+def is_read_only_or_full(error: Exception) -> bool:
+    """Return whether a database or file takes no changes. Other errors of the system, such as of sockets, are not."""
+    if isinstance(error, OSError):
+        return error.errno in FULL_ERRORS
+    if not isinstance(error, DBAPIError):
+        return False
     if isinstance(error.orig, sqlite3.Error):
         return _sqlite_code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
     return sqlstate(error) in (READ_ONLY_TRANSACTION, DISK_FULL)
@@ -161,11 +170,11 @@ def is_transient(error: Exception) -> bool:
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Return whether the database is unavailable, busy, full or read-only, independently of the statement.
+    """Return whether the database is unavailable, busy, full, read-only or failing, independently of the statement.
 
     Statement timeouts, deadlocks and serialization failures are excluded: the statement may be their cause.
     """
-    if isinstance(error, DBAPIError) and is_read_only_or_full(error):
+    if is_read_only_or_full(error) or is_storage_failure(error):
         return True
     state = sqlstate(error) if isinstance(error, DBAPIError) else None
     return is_transient(error) and (state is None or state.startswith(UNREACHABLE_STATES))
@@ -178,11 +187,11 @@ def sqlstate(error: DBAPIError) -> str | None:
 
 @contextmanager
 def ignore_if_read_only(description: str) -> Iterator[None]:
-    """Log a warning and skip the write if the database is read-only or full, so that reads still succeed."""
+    """Log a warning and skip the write if the storage takes no changes or fails, so that reads still succeed."""
     try:
         yield
     except DBAPIError as error:
-        if not is_read_only_or_full(error):
+        if not is_read_only_or_full(error) and not is_storage_failure(error):
             raise
         logger.warning("%s: %s", description, type(error.orig).__name__)
 

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
-from sqlalchemy import URL, Connection, Dialect, Engine, Row, create_engine, event
-from sqlalchemy.engine import make_url
+from sqlalchemy import URL, Connection, Dialect, Engine, Row, create_engine, event, update
+from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -18,7 +18,8 @@ from service.db.group_commit import GroupCommit
 from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
 from service.db.origin import Origin, origin_of_file
 from service.db.prepared import NotPreparedError, PreparedConnection, PreparedStatements
-from service.db.tables import complete_for_postgresql, read_json
+from service.db.storage import SqliteFiles, is_storage_failure
+from service.db.tables import complete_for_postgresql, platform_state, read_json
 
 # `application_name` of connections. A restore waits until none is open.
 APPLICATION = "frost platform"
@@ -58,6 +59,8 @@ class Database:
     engine: Engine
     group_commit: GroupCommit | None
     """The writers of this process; None on PostgreSQL, where changes commit in parallel."""
+    files: SqliteFiles | None
+    """None on PostgreSQL and in memory."""
 
     def __init__(self, url: str, *, idle_ping_seconds: float = IDLE_PING_SECONDS) -> None:
         parsed = make_url(url)
@@ -67,17 +70,24 @@ class Database:
         if backend == "sqlite":
             self.kind = "sqlite"
             self.engine = sqlite.create_sqlite_engine(parsed)
+            self.files = sqlite.files_of(parsed)
+            if self.files is not None:
+                self.files.watch(self.engine)
             self.loop_reads: LoopReads = SqliteLoopReads(self.engine)
         elif backend == "postgresql":
             self.kind = "postgresql"
+            self.files = None
             self.engine = _create_postgresql_engine(parsed, idle_ping_seconds)
             self.loop_reads = PostgresqlLoopReads(with_psycopg_defaults(parsed), APPLICATION, self.origin)
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
         event.listen(self.engine, "connect", self._observe_connection)
         self._statements = PreparedStatements(self.engine.dialect)
-        self.group_commit = GroupCommit(self.engine, self._statements) if self.kind == "sqlite" else None
+        self.group_commit = GroupCommit(self.engine, self._statements, self.files) if self.kind == "sqlite" else None
         self.change_thread = ChangeThread() if self.kind == "sqlite" else None
+        self.has_storage_failed = False
+        """Whether an error of the storage occurred and `retry_storage` has not succeeded since."""
+        event.listen(self.engine, "handle_error", self._record_storage_failure)
         # A SQLite transaction is a snapshot. PostgreSQL's default, READ COMMITTED, is not.
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._snapshot = (
@@ -199,6 +209,29 @@ class Database:
             return True
         except OperationalError:
             return False
+
+    def retry_storage(self) -> None:
+        """Write after an error of the storage, to find out whether it works again.
+
+        Raises:
+            SQLAlchemyError: the database is unreachable.
+        """
+        try:
+            with self.write_without_waiting() as connection:
+                # The same value is written and synced too.
+                same = update(platform_state).values(value=platform_state.c.value)
+                connection.execute(same.where(platform_state.c.name == "world"))
+        except Busy:
+            return
+        except DBAPIError as error:
+            if not is_storage_failure(error):
+                raise
+            return
+        self.has_storage_failed = False
+
+    def _record_storage_failure(self, context: ExceptionContext) -> None:
+        if is_storage_failure(context.original_exception):
+            self.has_storage_failed = True
 
     def close(self) -> None:
         self.engine.dispose()

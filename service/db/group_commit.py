@@ -23,6 +23,7 @@ from service.db.change_thread import current_call
 from service.db.dialect import Busy
 from service.db.prepared import PreparedConnection, PreparedStatements
 from service.db.sqlite import BUSY_SECONDS, SAVEPOINT, Change, ChangeGroup, record_lost_transaction
+from service.db.storage import SqliteFiles
 
 MAX_GROUP_CHANGES = 64
 # Measured from BEGIN. Limits how long a change that has ended waits for others. On a slow disk or a busy machine the
@@ -43,6 +44,7 @@ class GroupCommit:
     """The write transactions of a process.
 
     Args:
+        files: of the database.
         max_seconds: the age of a group after which it takes no further change; higher if commits are slow.
         clock: seconds, for the age of groups.
         sleep: waits for the given seconds, between groups.
@@ -55,6 +57,7 @@ class GroupCommit:
         self,
         engine: Engine,
         statements: PreparedStatements,
+        files: SqliteFiles | None = None,
         max_changes: int = MAX_GROUP_CHANGES,
         max_seconds: float = MAX_GROUP_SECONDS,
         clock: Callable[[], float] = time.monotonic,
@@ -62,6 +65,7 @@ class GroupCommit:
     ) -> None:
         self._engine = engine
         self._statements = statements
+        self._files = files
         self._first_engine = sqlite.begin_with(engine, "BEGIN IMMEDIATE")
         self._later_engine = sqlite.begin_with(engine, f"SAVEPOINT {SAVEPOINT}")
         self._max_changes = max_changes
@@ -98,7 +102,7 @@ class GroupCommit:
             if change.group is None:
                 change.is_first = True
                 limit = self._remaining_milliseconds(change) if timeout_milliseconds is None else timeout_milliseconds
-                change.join(ChangeGroup(self._engine, self._clock(), limit))
+                change.join(ChangeGroup(self._engine, self._clock(), limit, self._files))
             engine = self._first_engine if change.is_first else self._later_engine
             with PreparedConnection(engine, self._statements, change) as connection, connection.begin():
                 change.has_begun = True

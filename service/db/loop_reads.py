@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from sqlalchemy import URL, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from service.db.origin import POSTGRESQL as ORIGIN
 from service.db.origin import Origin
@@ -161,7 +162,10 @@ class SqliteLoopReads:
 
     async def run(self, function: Callable[[], T]) -> T:
         if self._reader is None:
-            self._keep(*await asyncio.to_thread(self._connect))
+            try:
+                self._keep(*await asyncio.to_thread(self._connect))
+            except (sqlite3.Error, SQLAlchemyError) as error:
+                raise NotPreparedError from error
         reader = self._reader
         assert reader is not None
         token = READER.set(reader)
@@ -187,7 +191,11 @@ class SqliteLoopReads:
     def _connect(self) -> tuple[Any, _SqliteReader]:
         connection: Any = self._engine.raw_connection()
         driver: sqlite3.Connection = connection.driver_connection
-        driver.execute("PRAGMA busy_timeout=0")
+        try:
+            driver.execute("PRAGMA busy_timeout=0")
+        except sqlite3.Error:
+            connection.invalidate()
+            raise
         return connection, _SqliteReader(driver, self._statements, lambda: self.on_schema_change())
 
     async def close(self) -> None:

@@ -30,6 +30,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from service.db import dialect
 from service.db.dialect import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, sqlstate
 from service.db.engine import Database
+from service.db.statements import get_value
 
 HEAD = "0019"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -86,6 +87,12 @@ def stored_revision(database: Database) -> str | None:
         if "alembic_version" not in str(error):
             raise
         return None
+
+
+def has_seed(database: Database) -> bool:
+    """Return whether a seed was loaded into a migrated database."""
+    with database.read() as connection:
+        return get_value(connection, "world") is not None
 
 
 def is_known_revision(revision: str) -> bool:

@@ -19,6 +19,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from service.db.change_thread import Signal, current_call
 from service.db.digests import SQLITE_FUNCTION, digest_or_none
+from service.db.storage import SqliteFiles
 from service.db.tables import read_json
 
 BUSY_SECONDS = 10
@@ -42,6 +43,12 @@ def create_sqlite_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _prepare_connection)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def files_of(url: URL) -> SqliteFiles | None:
+    """Return the files of a database; None for one in memory."""
+    path = url.database
+    return None if not path or path == ":memory:" or path.startswith("file:") else SqliteFiles(path)
 
 
 def begin_with(engine: Engine, statement: str) -> Engine:
@@ -104,10 +111,18 @@ class ChangeGroup:
     Args:
         opened_at: seconds on the clock of the caller.
         timeout_milliseconds: how long BEGIN waits for other processes; None for the default.
+        files: of the database.
     """
 
-    def __init__(self, engine: Engine, opened_at: float, timeout_milliseconds: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        opened_at: float,
+        timeout_milliseconds: int | None = None,
+        files: SqliteFiles | None = None,
+    ) -> None:
         self.opened_at = opened_at
+        self._files = files
         self.changes: list[Change] = []
         """The changes that have ended."""
         self.error: sqlite3.Error | None = None
@@ -128,7 +143,10 @@ class ChangeGroup:
         """Commit, or set `error`."""
         try:
             if self.error is None:
+                self._require_files()
                 self.driver.commit()
+                # Before the changes are acknowledged.
+                self._require_files()
         except sqlite3.Error as error:
             self.error = error
         except BaseException:
@@ -136,6 +154,10 @@ class ChangeGroup:
             if self.driver.in_transaction:
                 self.error = sqlite3.OperationalError("the commit was interrupted")
             raise
+
+    def _require_files(self) -> None:
+        if self._files is not None:
+            self._files.require_in_place()
 
     def close(self) -> None:
         """Return the connection to the pool, which rolls back an open transaction."""

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
 
+from service.db.storage import Identity, identity
+
 if TYPE_CHECKING:
     from dbos import DBOSConfig
 
@@ -52,7 +54,13 @@ class DbosQueue:
         self._url = url
         self._executor = executor
         self._body = body
+        self._file = sqlite_file(url)
+        self._identity: Identity = None
         self.launched = False
+
+    def has_file_in_place(self) -> bool:
+        """Return whether the file that is open is still at its path; True before the launch and on PostgreSQL."""
+        return not self.launched or self._file is None or identity(self._file) == self._identity
 
     def launch(self) -> None:
         """Import and start DBOS. Idempotent.
@@ -78,10 +86,11 @@ class DbosQueue:
             engine_log.addHandler(logging.NullHandler())
         from dbos import DBOS, DBOSPortableJSONSerializer
 
-        if file := sqlite_file(self._url):
+        if self._file:
             # Stored in the file. WAL is twice as fast with many runs; readers do not wait.
-            with closing(sqlite3.connect(file)) as connection:
+            with closing(sqlite3.connect(self._file)) as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
+            self._identity = identity(self._file)
         config: DBOSConfig = {
             "name": "frost-platform",
             "system_database_url": self._url,

@@ -24,12 +24,13 @@ from starlette.requests import Request
 from service.api.direct_call import immediate
 from service.clock import Clock
 from service.db import dialect
-from service.db.dialect import is_unreachable
+from service.db.dialect import is_transient, is_unreachable
 from service.db.engine import Database
 from service.jobs import queries
 from service.jobs.dbos_queue import DbosQueue
 from service.jobs.event_stream import EventHub
 from service.jobs.job import Attempts, Jobs
+from service.jobs.queue_file import OK, QueueFile
 from service.settings import Settings, sqlite_url
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ RETRY_SECONDS = 3_600.0
 """Wait after a failure of the periodic work."""
 UNREACHABLE_SECONDS = 1.0
 STOP_SECONDS = 10.0
+FAILED = "failed"
 
 PlanAgain = Callable[[Database, datetime], Iterable[str]]
 """Plans runs at the start of the worker; returns their ids."""
@@ -123,6 +125,8 @@ class Worker:
         platform_url = database.engine.url.render_as_string(hide_password=False)
         url = platform_url if shared else sqlite_url(settings.data_dir / "workflows.db")
         self._queue = DbosQueue(url, self._executor, self._run)
+        self._queue_file = None if shared else QueueFile(settings.data_dir / "workflows.db")
+        self._has_failed = False
         self._jobs = jobs
         self._max_tries = settings.operation_tries
         self._plan_again = plan_again
@@ -174,6 +178,13 @@ class Worker:
         with self._database.read() as connection:
             return queries.open_count(connection)
 
+    def check(self) -> str:
+        """Return `ok` if operations run, or can run; else `failed`, or `damaged` or `locked` for their file."""
+        if self._has_failed or not self._queue.has_file_in_place():
+            return FAILED
+        # An open file changes all the time, and its errors make the worker fail.
+        return OK if self._queue_file is None or self._queue.launched else self._queue_file.check()
+
     def stop(self) -> None:
         """End event streams and interrupt jobs between two steps, for a later process. Takes about two seconds."""
         self.events.close()
@@ -211,6 +222,10 @@ class Worker:
             if self._shared and (busy or self._queue.launched):
                 # Before the launch: its runs must not look like those of a dead executor.
                 record_heartbeat(self._database, self._executor)
+            if not self._queue.has_file_in_place():
+                logger.error("workflows.db was moved, deleted or replaced; open operations are queued again")
+                self._queue.close()
+                self._swept_at = float("-inf")
             if busy:
                 self._queue.launch()
                 self._delete_ended_workflows()
@@ -220,7 +235,10 @@ class Worker:
                 self._queue.cancel(self._cancelled.pop())
             if busy:
                 self._run_open()
-        except Exception:
+            self._has_failed = False
+        except Exception as error:
+            # While the database does not respond, its own check fails.
+            self._has_failed = not is_transient(error)
             logger.exception("the worker of operations failed; retrying in %.0f s", self._sweep_seconds)
             return self._sweep_seconds
         return self._sweep_seconds if self._queue.launched or self._shared else None

@@ -6,6 +6,7 @@ use, because importing cryptography takes about 40 ms.
 
 import contextlib
 import json
+import logging
 import threading
 import time
 from collections.abc import Sequence, Set
@@ -18,26 +19,39 @@ from service.authn.bearer_tokens import ACCESS_TOKEN_TYPE
 from service.authn.unknown_keys import UnknownKeyLog
 from service.clock import Clock
 from service.db.engine import Database
+from service.files import DamagedFile
+from service.oidc_issuer.key_file import ALGORITHM, CURVE, read_key
 from service.settings import AUDIENCE, CLIENT_ID
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey, Key
 
-ALGORITHM = "ES256"
 ISSUER = "http://localhost/issuer"
 KEY_FILE = "issuer.jwk"
+logger = logging.getLogger(__name__)
 
 
 class SigningKey:
     """The P-256 key in the file `path`, created on first use.
 
     Raises:
-        RuntimeError: on first use, if the file is not a private P-256 key.
+        DamagedFile: on first use, if the file has no usable key or cannot be created.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._create_lock = threading.Lock()
+        self._content: dict[str, Any] | None = None
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the content of the file, read once; None without a file.
+
+        Raises:
+            DamagedFile: the file cannot be read, or has no usable key.
+        """
+        if self._content is None:
+            self._content = read_key(self._path)
+        return self._content
 
     @cached_property
     def private(self) -> "ECKey":
@@ -45,14 +59,14 @@ class SigningKey:
         from joserfc.jwk import ECKey
 
         with self._create_lock:
-            if not self._path.exists():
+            content = self.read()
+            if content is None:
                 _create(self._path)
+                content = self.read()
         try:
-            key = ECKey.import_key(json.loads(self._path.read_text("utf-8")))
+            key = ECKey.import_key(content or {})
         except (ValueError, TypeError, JoseError) as error:
-            raise RuntimeError(f"{self._path} is not a signing key; remove it to create a new one") from error
-        if not key.is_private or key.curve_name != "P-256":
-            raise RuntimeError(f"{self._path} is not a private P-256 key")
+            raise DamagedFile(f"{self._path} is not a signing key; remove it to create a new one") from error
         key.ensure_kid()
         return key
 
@@ -76,9 +90,12 @@ def _create(path: Path) -> None:
     """Create a key file with mode 0600, unless another process has created it."""
     from joserfc.jwk import ECKey
 
-    document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))
-    with contextlib.suppress(FileExistsError):
-        files.write_atomically(path, document.encode(), exclusive=True)
+    document = json.dumps(ECKey.generate_key(CURVE, auto_kid=True).as_dict(private=True))
+    try:
+        with contextlib.suppress(FileExistsError):
+            files.write_atomically(path, document.encode(), exclusive=True)
+    except OSError as error:
+        raise DamagedFile(f"{path} is missing and cannot be created: {error.strerror or error}") from error
 
 
 class LocalIssuer:
@@ -104,6 +121,23 @@ class LocalIssuer:
         self.secret = secret
         self._key = SigningKey(data_dir / KEY_FILE)
         self._unknown_keys = UnknownKeyLog(ISSUER, time.monotonic)
+
+    def check_key(self) -> None:
+        """Read the key file, if there is one; without it, the first use creates a key.
+
+        Raises:
+            DamagedFile: the file cannot be read, or has no usable key.
+        """
+        self._key.read()
+
+    def check(self) -> str:
+        """Return `ok`, or `damaged` if people cannot sign in with the key."""
+        try:
+            self.check_key()
+        except DamagedFile as error:
+            logger.error("%s", error)
+            return "damaged"
+        return "ok"
 
     def load_key(self) -> None:
         """Load or create the signing key."""

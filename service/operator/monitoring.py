@@ -25,6 +25,8 @@ from service.clock import SystemClock
 from service.context import Platform
 from service.db import migrate
 from service.db.dialect import Busy
+from service.db.engine import Database
+from service.db.storage import is_storage_failure
 from service.db.tables import audit_head, audit_log, operations
 from service.http_server.request_metrics import ADVICE, BUCKETS
 from service.jobs import queries
@@ -61,7 +63,9 @@ async def ready(platform: PlatformDep) -> JSONResponse:
 
     Each check is `ok` or another word. Results are about a second old, and up to ten while the database is slow.
     """
-    results = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
+    results = with_current_state(
+        platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER
+    )
     healthy = all(is_good(result) for name, result in results.items() if name not in OPTIONAL)
     status = "stopping" if platform.draining.is_set() else "ok" if healthy else "degraded"
     return JSONResponse({"status": status, "checks": results}, 200 if status == "ok" else 503)
@@ -69,7 +73,7 @@ async def ready(platform: PlatformDep) -> JSONResponse:
 
 def checks(platform: Platform) -> Mapping[str, str]:
     """Return the readiness checks, at most a second old."""
-    return with_draining(platform, platform.readiness.get(lambda: _run_checks(platform)))
+    return with_current_state(platform, platform.readiness.get(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
@@ -87,8 +91,21 @@ def is_good(result: str) -> bool:
     return result in ("ok", "busy")
 
 
-def with_draining(platform: Platform, results: Mapping[str, str]) -> Mapping[str, str]:
-    return {**results, "operations": "stopping"} if platform.draining.is_set() else results
+def with_current_state(platform: Platform, results: Mapping[str, str]) -> Mapping[str, str]:
+    """Add what is known without a query, and may be newer than the results."""
+    newer = {}
+    if platform.draining.is_set():
+        newer["operations"] = "stopping"
+    if (state := storage_state(platform.database)) != "ok":
+        newer["database"] = state
+    return {**results, **newer}
+
+
+def storage_state(database: Database) -> str:
+    """Return `ok`, `moved` (the file of SQLite) or `failed` (an error of the storage, and no change since)."""
+    if database.files is not None and not database.files.are_in_place():
+        return "moved"
+    return "failed" if database.has_storage_failed else "ok"
 
 
 def _run_checks(platform: Platform) -> dict[str, str]:
@@ -101,13 +118,16 @@ def _run_checks(platform: Platform) -> dict[str, str]:
         "clock": clock_check(platform),
         "triggers": "failed" if platform.cache_guard.missing else "ok",
     }
+    # Only the local issuer has a key here, so the result is not one of every platform.
+    if (state := platform.check_issuer()) != "ok":
+        results["issuer"] = state
     if results["database"] != "unreachable":
         try:
             # A revision ahead is fine: a newer replica has migrated the database.
             results["migrations"] = "behind" if migrate.is_behind(migrate.stored_revision(platform.database)) else "ok"
             with platform.database.read() as connection:
                 queries.open_count(connection)
-            results["operations"] = "stopping" if platform.stopping.is_set() else "ok"
+            results["operations"] = "stopping" if platform.stopping.is_set() else platform.check_operations()
             results["audit"] = audit_check(platform)
         except SQLAlchemyError:
             logger.exception("a readiness check failed")
@@ -115,14 +135,23 @@ def _run_checks(platform: Platform) -> dict[str, str]:
 
 
 def database_check(platform: Platform) -> str:
-    """Return `ok`, `unreachable`, `read_only` or `full` (a recent change failed)."""
+    """Return the state of the database.
+
+    Not `ok`: those of `storage_state`, `unreachable`, `read_only` or `full` (a recent change failed).
+    """
+    database = platform.database
     try:
-        with platform.database.read() as connection:
+        with database.read() as connection:
             connection.execute(text("SELECT 1"))
-    except SQLAlchemyError:
+        if database.has_storage_failed:
+            database.retry_storage()
+        if (state := storage_state(database)) != "ok":
+            logger.error("the storage of the database failed: %s", state)
+            return state
+    except (SQLAlchemyError, OSError) as error:
         logger.exception("the database cannot be reached")
-        return "unreachable"
-    if not platform.database.is_writable():
+        return "failed" if is_storage_failure(error) else "unreachable"
+    if not database.is_writable():
         return "read_only"
     return "ok" if platform.request_metrics.is_writable() else "full"
 
@@ -149,7 +178,11 @@ def clock_check(platform: Platform) -> str:
 
 
 def disk_check(platform: Platform) -> str:
-    disk = os.statvfs(platform.settings.data_dir)
+    try:
+        disk = os.statvfs(platform.settings.data_dir)
+    except OSError as error:
+        logger.error("the data directory cannot be read: %s", error)
+        return "failed"
     return "ok" if disk.f_bavail * disk.f_frsize >= MIN_FREE_BYTES else "full"
 
 

@@ -36,6 +36,7 @@ from service.http_server import sockets
 from service.jobs.dbos_queue import SCHEMA
 from service.operator import backup_archive
 from service.operator.backup_archive import InvalidBackup
+from service.secret_key import SECRET_BYTES
 from service.settings import Settings, sqlite_url
 
 STAGED, READY, MARK = "restore.staged", "restore.ready", "restored"
@@ -144,16 +145,15 @@ def _verify_seal(secret_file: Path, backup: backup_archive.Backup, staged: Path,
                 "--trust restores it without verification"
             )
         return
-    try:
-        secret = secret_file.read_bytes()
-    except FileNotFoundError:
+    secret = secret_file.read_bytes() if secret_file.exists() else b""
+    if len(secret) != SECRET_BYTES:
         # The backup's own secret only detects accidental changes.
         backup_archive.require_seal(backup, (staged / backup_archive.SECRET).read_bytes(), "its content")
         if not trust:
             raise InvalidBackup(
                 f"its seal cannot be verified: no secret in {secret_file}; give the secret of the "
                 "original platform (--secret-file FILE), or restore it without verification (--trust)"
-            ) from None
+            )
         return
     backup_archive.require_seal(backup, secret, f"the secret in {secret_file}")
 
@@ -169,6 +169,9 @@ def finish_interrupted_restore(settings: Settings) -> None:
     """Finish a committed restore and discard any other. Requires the lock and closed databases."""
     folder = settings.data_dir
     staged, ready = folder / STAGED, folder / READY
+    for path in (staged, ready):
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            raise sockets.StartError(f"{path} is not a folder of an interrupted restore; move it away")
     if staged.exists():
         if _was_committed(settings, staged):
             staged.rename(ready)

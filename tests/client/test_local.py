@@ -217,6 +217,27 @@ def test_resetting_loads_another_world_and_clients_sign_in_again(demo: Home) -> 
     assert who(demo)  # it signs in by itself again
 
 
+@pytest.mark.slow
+def test_resetting_is_the_way_back_from_lost_and_damaged_files(demo: Home) -> None:
+    environ = demo.environment()
+    assert who(demo)
+    control.stop(environ)
+    secret = (demo.platform_dir / "secret.key").read_bytes()
+    for name in ("platform.db", "issuer.jwk", "workflows.db", "secret.key"):
+        (demo.platform_dir / name).write_bytes(b"damaged")
+        refused = demo.frost("tenant", "list")
+        assert (refused.code, name in refused.err) == (Exit.UNREACHABLE, True), refused.err
+        assert "frost platform restore" in refused.err or "frost platform reset" in refused.err
+        process.reset(demo.read_config(), "empty", environ)
+        assert who(demo)
+        control.stop(environ)
+        assert ((demo.platform_dir / "secret.key").read_bytes() == secret) == (name != "secret.key")
+    (demo.platform_dir / "platform.db").unlink()
+    (demo.platform_dir / "platform.db").mkdir()
+    with pytest.raises(FrostError, match=r"platform\.db is a folder"):
+        process.reset(demo.read_config(), "empty", environ)
+
+
 def test_resetting_keeps_sessions_and_keys_of_other_places(demo_slow: Home) -> None:
     environ = demo_slow.environment()
     demo_slow.write_config(
