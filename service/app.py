@@ -37,7 +37,7 @@ from service.authz.route_policies import HOME_PATHS, READS, ROUTE_POLICIES
 from service.authzen import routes as authzen
 from service.clock import Clock, clock_from_environment
 from service.context import Platform
-from service.db import migrate
+from service.db import migrate, postgresql_needs
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.statements import get_value, is_current
@@ -49,6 +49,7 @@ from service.http_server.request_metrics import RequestMetrics
 from service.http_server.work_queues import WorkQueues
 from service.iam import access_review, attachments, groups, policies, simulate
 from service.jobs import routes as jobs
+from service.jobs.dbos_queue import SCHEMA
 from service.jobs.worker import Worker
 from service.oidc_issuer import routes as oidc_issuer
 from service.oidc_issuer.issuer import LocalIssuer
@@ -117,6 +118,8 @@ def open_platform(settings: Settings) -> Platform:
         has_schema=stored_revision is not None,
         has_world=stored_revision is not None and migrate.has_seed(database),
     )
+    needs_migration = migrate.is_behind(stored_revision)
+    postgresql_needs.check(database, SCHEMA, needs_migration=needs_migration)
     if stored_revision is None:
         migrate.upgrade(database)
     # Check the secret before the migration changes a database that belongs to another secret.

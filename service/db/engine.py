@@ -39,7 +39,10 @@ CONNECTION = {
     "tcp_user_timeout": "30000",
 }
 # The idle timeout releases the locks of an unreachable replica.
-SESSION = "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
+_BOUNDS = "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
+# Statements rely on these, so neither the server, the database, the role nor the URL may choose others.
+_REQUIRED = r"-c default_transaction_isolation=read\ committed -c client_encoding=UTF8"
+SESSION = f"{_BOUNDS} {_REQUIRED}"
 
 Record: TypeAlias = Row[*tuple[Any, ...]]
 """A row with columns as attributes."""
@@ -248,7 +251,8 @@ def with_psycopg_defaults(url: URL) -> URL:
     query = dict(url.query)
     options = query.get("options", "")
     # PostgreSQL uses the last setting of a parameter.
-    session = " ".join([SESSION, *([options] if isinstance(options, str) else options)]).strip()
+    of_url = options if isinstance(options, str) else " ".join(options)
+    session = f"{_BOUNDS} {of_url} {_REQUIRED}" if of_url else SESSION
     return url.set(drivername="postgresql+psycopg", query={**CONNECTION, **query, "options": session})
 
 
