@@ -126,6 +126,8 @@ class Worker:
         url = platform_url if shared else sqlite_url(settings.data_dir / "workflows.db")
         self._queue = DbosQueue(url, self._executor, self._run)
         self._queue_file = None if shared else QueueFile(settings.data_dir / "workflows.db")
+        self._queue_lock = threading.Lock()
+        """Held by a launch and by a check of the file, whose locks would make the other fail."""
         self._has_failed = False
         self._jobs = jobs
         self._max_tries = settings.operation_tries
@@ -182,8 +184,13 @@ class Worker:
         """Return `ok` if operations run, or can run; else `failed`, or `damaged` or `locked` for their file."""
         if self._has_failed or not self._queue.has_file_in_place():
             return FAILED
-        # An open file changes all the time, and its errors make the worker fail.
-        return OK if self._queue_file is None or self._queue.launched else self._queue_file.check()
+        if self._queue_file is None or not self._queue_lock.acquire(blocking=False):
+            return OK
+        try:
+            # An open file changes all the time, and its errors make the worker fail.
+            return OK if self._queue.launched else self._queue_file.check()
+        finally:
+            self._queue_lock.release()
 
     def stop(self) -> None:
         """End event streams and interrupt jobs between two steps, for a later process. Takes about two seconds."""
@@ -227,7 +234,8 @@ class Worker:
                 self._queue.close()
                 self._swept_at = float("-inf")
             if busy:
-                self._queue.launch()
+                with self._queue_lock:
+                    self._queue.launch()
                 self._delete_ended_workflows()
             elif time.monotonic() - self._quiet_since > self._idle_seconds:
                 self._shut_down_idle()
