@@ -92,6 +92,7 @@ class FrostApp(KeyQueueApp):
         self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self.type_ahead.hold_for_dialog)
         self._notices = Notices()
         self._asking_to_sign_in = False
+        self._is_ready = False
 
     def get_default_screen(self) -> Screen[Any]:
         return self.frame
@@ -107,6 +108,7 @@ class FrostApp(KeyQueueApp):
 
     def on_ready(self) -> None:
         """Send the first requests and enable garbage collection, after the first frame."""
+        self._is_ready = True
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(unless_cancelled)
         gc.enable()
@@ -120,8 +122,8 @@ class FrostApp(KeyQueueApp):
             self.frame.toast(problem, "warning")
 
     def leave(self, code: int) -> None:
-        """Exit with a code, as soon as the application is running."""
-        if self.is_running:
+        """Exit with a code, as soon as all widgets are mounted: before, some would fail without the others."""
+        if self._is_ready:
             self.exit(return_code=code)
         else:
             asyncio.get_running_loop().call_later(0.02, self.leave, code)
@@ -262,6 +264,8 @@ def start(
         app.run(loop=loop)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
+        if shutdown.is_late:
+            shutdown.restore_terminal()
     code = shutdown.code or app.return_code or 0
     await_threads(code)
     loop.close()

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.1
 """Interval at which a blocked write checks whether it is cancelled."""
 
+BACKGROUND_SECONDS = 2.0
+"""How long a program that continues in the background waits for a signal that ends it."""
+
 
 def put(fileno: int, data: bytes, cancelled: Callable[[], bool]) -> bool:
     """Write all data to a non-blocking file. Return False if the write is cancelled or fails."""
@@ -143,10 +146,37 @@ class FrostDriver(LinuxDriver):
         """Discard further output. Callable from any thread."""
         self._output.discard_output()
 
+    @property
+    def _has_terminal(self) -> bool:
+        """Whether the writer thread runs. It does not while the program is stopped, or after a lost terminal."""
+        return self._writer_thread is not None and self._writer_thread.is_alive()
+
     def write(self, data: str) -> None:
-        # After a resume on a lost terminal, the writer thread does not run, and its queue would fill up.
-        if not self._output.gone and self._writer_thread is not None and self._writer_thread.is_alive():
+        # Without the writer thread, its queue would fill up.
+        if not self._output.gone and self._has_terminal:
             super().write(data)
+
+    # Without the writer thread the terminal is restored already, and may belong to another program.
+
+    def disable_input(self) -> None:
+        if self._has_terminal:
+            # In the background, the terminal would stop the program when its input is discarded.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+            super().disable_input()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def stop_application_mode(self) -> None:
+        if self._has_terminal:
+            if not self._is_in_foreground():
+                self.attrs_before = None  # they would replace those of the shell
+            super().stop_application_mode()
+
+    def _disable_mouse_support(self) -> None:
+        super()._disable_mouse_support()
+        if self._mouse_pixels:  # which Textual leaves on
+            self.write("\x1b[?1016l")
+            self._mouse_pixels = False
+            self.flush()
 
     def _sigtstp_application(self, *_: object) -> None:
         """Stop the process in the event loop. In the signal handler, writes block if they interrupt another write."""
@@ -160,11 +190,33 @@ class FrostDriver(LinuxDriver):
             self._event_loop.call_soon_threadsafe(self._continue)
 
     def _continue(self) -> None:
-        """Take the terminal again, after a stop by SIGTSTP or SIGSTOP."""
+        """Take the terminal again, after a stop by SIGTSTP or SIGSTOP.
+
+        In the background, stop again as the terminal would, but not before a signal that ends the program is handled:
+        `kill %1` of a shell sends one before SIGCONT, and another thread may receive it.
+        """
+        if not self._is_in_foreground():
+            self._event_loop.call_later(BACKGROUND_SECONDS, self._stop_in_background)
+            return
         if not self._must_signal_resume:
             self.suspend_application_mode()
         self.resume_application_mode()
         self._app.refresh(layout=True)
+
+    def _stop_in_background(self) -> None:
+        shutdown = self._program.shutdown
+        if shutdown is not None and shutdown.is_signalled:
+            return
+        if not self._is_in_foreground():
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif not self._has_terminal:
+            self._continue()
+
+    def _is_in_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(self.fileno) == os.getpgrp()
+        except OSError:  # the terminal is lost, and stops nobody
+            return True
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """Return columns and lines of the terminal. Textual prefers COLUMNS and LINES, which do not follow a resize."""

@@ -85,10 +85,10 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
 def _run(arguments: list[str], shutdown: ShutdownWatcher | None) -> int:
     """Run the editor in the foreground and return its exit code.
 
-    Ctrl+C is for the editor: this process ignores it through a handler, which a child does not inherit. This process
-    is blocked until the editor exits, so a shutdown ends the editor first.
+    Ctrl+C and Ctrl+\\ are for the editor: this process ignores them through a handler, which a child does not inherit.
+    This process is blocked until the editor exits, so a shutdown ends the editor first.
     """
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGQUIT)}
     try:
         editor = subprocess.Popen(arguments)  # noqa: S603  (the user's choice of editor)
         if shutdown is not None:
@@ -97,4 +97,5 @@ def _run(arguments: list[str], shutdown: ShutdownWatcher | None) -> int:
     finally:
         if shutdown is not None:
             shutdown.editor = None
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

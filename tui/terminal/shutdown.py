@@ -21,11 +21,30 @@ if TYPE_CHECKING:
 
 HUNG_UP: Final = 128 + signal.SIGHUP
 """The exit code after a hang-up, as shells report the signal."""
-SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM)
-ORDERLY_SECONDS: Final = 1.2
+SIGNALS: Final = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    # From timers, limits and other programs. Their default also ends a process without restoring its terminal.
+    signal.SIGALRM,
+    signal.SIGPROF,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGVTALRM,
+    signal.SIGXCPU,
+)
+ORDERLY_SECONDS: Final = 1.0
 """How long the screens have to exit before output is discarded."""
-LAST_SECONDS: Final = 1.2
+LAST_SECONDS: Final = 0.8
 """How long they have after that, to write drafts and store a refreshed session."""
+RESET: Final = (
+    b"\x1b\\"  # the end of a string that was cut
+    b"\x1b[?2026l\x1b[?2048l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # frames, sizes, mouse
+    b"\x1b[?2004l\x1b[?1004l\x1b[<u"  # paste, focus, keyboard protocol
+    b"\x1b[?7h\x1b[?1049l\x1b[0m\x1b[?25h"  # wrapped lines, the normal screen, plain text, the cursor
+)
+"""Turns off every mode of a terminal that the screens turn on."""
 EDITOR_SECONDS: Final = 0.4
 """How long an editor has to exit after its SIGHUP."""
 GRACE_SECONDS: Final = 5.0
@@ -51,6 +70,10 @@ class ShutdownWatcher:
 
     def __init__(self, terminal: int) -> None:
         self.code: int | None = None
+        self.is_signalled = False
+        """Whether a signal has arrived."""
+        self.is_late = False
+        """Whether output was discarded before the screens exited."""
         self.editor: subprocess.Popen[bytes] | None = None
         """The editor that has the terminal."""
         self._terminal = terminal
@@ -90,6 +113,7 @@ class ShutdownWatcher:
             os.write(self._wake, bytes([code]))
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self.is_signalled = True
         self.request(128 + number)
 
     def _run(self) -> None:
@@ -103,12 +127,26 @@ class ShutdownWatcher:
         while time.monotonic() < until:
             self._end_editor()
             time.sleep(0.02)
+        self.is_late = True
         self._discard_output()
         time.sleep(LAST_SECONDS)
+        self.restore_terminal()
+        os._exit(self.code)
+
+    def restore_terminal(self) -> None:
+        """Restore the modes of the terminal, whose screens have not done so. It may have gone to another program."""
+        with contextlib.suppress(OSError, termios.error):
+            if os.tcgetpgrp(self._terminal) != os.getpgrp():
+                return
+            # Open the terminal again: a write must not block, and O_NONBLOCK would affect the shell.
+            name = os.ttyname(self._terminal)
+            output = os.open(name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            termios.tcflush(output, termios.TCOFLUSH)  # a terminal that reads nothing has no room for more
+            os.write(output, RESET)
+            os.close(output)
         if self._before is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSANOW, self._before)
-        os._exit(self.code)
 
     def _first(self) -> int:
         """Wait for a signal or a hang-up. Return the exit code."""
