@@ -5,10 +5,11 @@ The lock and the sockets are acquired before the framework is imported, so that 
 
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from service.start_signals import StartSignals
 
 if TYPE_CHECKING:
     import socket
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Serve until a stop signal. Return the exit status, 75 if a platform already runs in this folder."""
-    # Until the server installs its handlers. A KeyboardInterrupt during an import may surface as another error.
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    start_signals = StartSignals()
+    start_signals.start()
     from service.http_server import sockets as service_sockets
     from service.logs import NAME
     from service.settings import from_arguments
@@ -34,6 +35,7 @@ def main() -> int:
             from service.operator.restore import finish_interrupted_restore
 
             finish_interrupted_restore(settings)
+        start_signals.before_end(lambda: settings.socket.unlink(missing_ok=True))  # with the lock
         sockets = [service_sockets.unix_socket(settings.socket)]
         if settings.listen:
             sockets.append(service_sockets.tcp_socket(*settings.listen))
@@ -53,13 +55,13 @@ def main() -> int:
     gc.freeze()
     gc.enable()
     try:
-        return serve(settings, sockets)
+        return serve(settings, sockets, start_signals)
     finally:
         # With the lock, so this is the socket of this process.
         settings.socket.unlink(missing_ok=True)
 
 
-def import_server() -> "Callable[[Settings, Sequence[socket.socket]], int]":
+def import_server() -> "Callable[[Settings, Sequence[socket.socket], StartSignals], int]":
     """Import the server without work that no first answer needs. Return `serve`."""
     # To find plugins, pydantic would read the metadata of every installed package. The platform has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")

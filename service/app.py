@@ -1,7 +1,7 @@
 """The FastAPI application, and its platform: database, secret, seed, token issuer and worker."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
@@ -102,8 +102,11 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-def open_platform(settings: Settings) -> Platform:
+def open_platform(settings: Settings, opened: Callable[[Database], object] = lambda _: None) -> Platform:
     """Migrate the database, create the secret and load the seed. The sealer is not started.
+
+    Args:
+        opened: called with the database before the first statement.
 
     Raises:
         ValueError: the data folder or the database is unusable.
@@ -112,6 +115,7 @@ def open_platform(settings: Settings) -> Platform:
     data_directory.check_files(settings)
     clock = clock_from_environment(os.environ)
     database = Database(settings.database_url)
+    opened(database)
     stored_revision = migrate.stored_revision(database)
     data_directory.require_data(
         settings,
@@ -245,15 +249,18 @@ class Application(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def create_app(settings: Settings) -> Application:
+def create_app(settings: Settings, opened: Callable[[Database], object] = lambda _: None) -> Application:
     """Create the application and open its platform (`app.state.platform`), without starting the worker.
+
+    Args:
+        opened: see `open_platform`.
 
     Raises:
         ValueError: the data folder or the database is unusable.
         RuntimeError: a route has no policy.
     """
     app = Application(settings)
-    platform = app.state.platform = open_platform(settings)
+    platform = app.state.platform = open_platform(settings, opened)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
     platform.check_operations = app.state.worker.check
     if isinstance(platform.issuer, LocalIssuer):

@@ -34,6 +34,7 @@ from service.logs import NAME, LogFile
 from service.operator import monitoring
 from service.readiness_cache import REPEAT_SECONDS
 from service.settings import Settings
+from service.start_signals import StartSignals
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,10 @@ class Server(uvicorn.Server):
         worker: Worker,
         idle_tracker: IdleTracker,
         admission: Admission,
+        start_signals: StartSignals,
     ) -> None:
         super().__init__(config)
+        self.start_signals = start_signals
         self.platform = platform
         self.worker = worker
         self.admission = admission
@@ -67,8 +70,9 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         # uvicorn would raise the signal again after the shutdown, instead of exit status 0.
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in self.start_signals.numbers:
             signal.signal(number, self.handle_exit)
+        self.start_signals.hand_over()
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -173,14 +177,15 @@ def _address_text(listener: socket.socket) -> str:
     return f"[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{host}:{port}"
 
 
-def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
+def serve(settings: Settings, sockets: Sequence[socket.socket], start_signals: StartSignals) -> int:
     """Serve the platform until it stops; return the exit status."""
     log_file = LogFile(settings.data_dir / NAME, int(settings.log_megabytes * 1024 * 1024))
     log_file.rotate_if_full()
     logs.configure(settings.log_level, log_file)
     try:
-        app = create_app(settings)
+        app = create_app(settings, lambda database: start_signals.before_end(database.cancel_statements))
     except (ValueError, DamagedFile, OSError, SQLAlchemyError) as error:
+        start_signals.await_end()
         sys.stderr.write(f"frost platform: {start_error(error, settings)}\n")
         return 1
     platform: Platform = app.state.platform
@@ -210,7 +215,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    server = Server(config, platform, app.state.worker, app.state.idle_tracker, admission)
+    server = Server(config, platform, app.state.worker, app.state.idle_tracker, admission, start_signals)
     platform.request_stop = server.drain
     logger.info("listening on %s", ", ".join(map(_address_text, sockets)))
     start_analysis(app.routes, platform.stopping)

@@ -52,7 +52,7 @@ ORDER = (
         "api",
     ),
     *("jobs", "operator", "account", "activity", "default_tags", "iam", "workloads", "quotas", "resources", "authzen"),
-    *("oidc_issuer", "tenants", "retention", "seed", "data_directory", "app", "server", "__main__"),
+    *("oidc_issuer", "tenants", "retention", "seed", "data_directory", "app", "start_signals", "server", "__main__"),
 )
 CLIENT_ORDER = (
     *(

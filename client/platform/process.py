@@ -41,6 +41,8 @@ START_SECONDS = 20.0
 POLL_SECONDS = 0.01
 _TAKEN_PAUSE = 0.2
 _LOG_LINES = 5
+_SIGNALLED = 128
+"""Exit codes above this are those of a platform that a signal ended while it started."""
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
 """Processes started here, by socket, to detect and report an exit after the first connection."""
@@ -76,7 +78,7 @@ def ensure_running(
             child = None
             if code == TAKEN:
                 not_before = time.monotonic() + _TAKEN_PAUSE
-            elif code > 0 or (code < 0 and started):
+            elif code and (started or 0 < code <= _SIGNALLED):
                 raise _exit_error(code, environ)
         if answers(socket):
             if started:

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
+from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Dialect, Engine, Row, create_engine, event, update
 from sqlalchemy.engine import ExceptionContext, make_url
@@ -30,6 +31,7 @@ IDLE_PING_SECONDS = 5
 POOL_SIZE, MAX_CONNECTIONS, POOL_TIMEOUT_SECONDS = 8, 24, 10
 # How long `write_without_waiting` waits for the lock of a statement.
 NO_WAIT_MILLISECONDS = 50
+CANCEL_SECONDS = 1.0
 # Keepalives and tcp_user_timeout detect an unreachable server.
 CONNECTION = {
     "connect_timeout": "5",
@@ -66,6 +68,8 @@ class Database:
     """None on PostgreSQL and in memory."""
 
     def __init__(self, url: str, *, idle_ping_seconds: float = IDLE_PING_SECONDS) -> None:
+        self._drivers: WeakSet[Any] = WeakSet()
+        """Open connections of psycopg."""
         parsed = make_url(url)
         backend = parsed.get_backend_name()
         self.origin = Origin()
@@ -81,6 +85,7 @@ class Database:
             self.kind = "postgresql"
             self.files = None
             self.engine = _create_postgresql_engine(parsed, idle_ping_seconds)
+            event.listen(self.engine, "connect", lambda driver, _: self._drivers.add(driver))
             self.loop_reads = PostgresqlLoopReads(with_psycopg_defaults(parsed), APPLICATION, self.origin)
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
@@ -235,6 +240,12 @@ class Database:
     def _record_storage_failure(self, context: ExceptionContext) -> None:
         if is_storage_failure(context.original_exception):
             self.has_storage_failed = True
+
+    def cancel_statements(self) -> None:
+        """Cancel the running statements (PostgreSQL). The server would finish them although this process has ended."""
+        for connection in tuple(self._drivers):
+            with suppress(self.engine.dialect.loaded_dbapi.Error):
+                connection.cancel_safe(timeout=CANCEL_SECONDS)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -9,6 +9,7 @@ from client.errors import Exit
 from service.http_server.sockets import EXIT_ALREADY_RUNNING
 from service.http_server.work_queues import RUNNING, RUNNING_PER_CREDENTIAL, Work
 from service.settings import OPTIONS, Option, Settings, from_arguments
+from service.start_signals import STOP_SIGNALS
 from tests.docs.pages import ROOT, Page
 from tests.homes import Home
 
@@ -59,7 +60,8 @@ def test_the_queues_run_as_many_requests_as_documented() -> None:
 
 def test_each_exit_code_and_readiness_check_has_a_row() -> None:
     served = {int(row[0]) for row in rows("| code | meaning |")}
-    assert served == {Exit.DONE, Exit.REFUSED, Exit.USAGE, Exit.CONFLICT, EXIT_ALREADY_RUNNING, Exit.INTERRUPTED}
+    stopped = {128 + number for number in STOP_SIGNALS}
+    assert served == {Exit.DONE, Exit.REFUSED, Exit.USAGE, Exit.CONFLICT, EXIT_ALREADY_RUNNING} | stopped
     of_commands = Page(ROOT / "docs" / "commands.md").rows("| exit code | meaning | exit code | meaning |")
     assert {int(code) for row in of_commands for code in (row[0], row[2]) if code} == {*map(int, Exit)}
     checks = {row[0].strip("`") for row in rows("| check | values besides `ok` |")}

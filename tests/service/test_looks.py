@@ -14,6 +14,7 @@ import uvicorn
 from service.http_server.protocol import HttpProtocol
 from service.readiness_cache import MAX_AGE_SECONDS, REPEAT_SECONDS, Checks, ReadinessCache
 from service.server import Server
+from service.start_signals import StartSignals
 from tests.service.inside import Inside
 from tests.waiting import until
 
@@ -92,7 +93,7 @@ def test_a_server_starts_the_checks_and_a_repeated_request_needs_no_statement(in
     state = inside.app.state
 
     async def start() -> None:
-        server = Server(config, inside.platform, state.worker, state.idle_tracker, state.admission)
+        server = Server(config, inside.platform, state.worker, state.idle_tracker, state.admission, StartSignals())
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup([])

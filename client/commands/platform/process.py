@@ -157,7 +157,18 @@ def serve(run: Invocation, **options: str | int | None) -> None:
     folder = str(options["data_dir"] or "")
     command = service_command(os.environ, *arguments, folder=folder)
     control.refuse_second(folder, os.environ)
+    _keep_signals()
     os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
+
+
+def _keep_signals() -> None:
+    """Block the signals that stop the platform until it waits for them (service/start_signals.py).
+
+    Otherwise process 1 of a container would lose those that arrive while the interpreter starts again.
+    """
+    import signal
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
 
 
 @platform.leaf("stop", examples=("frost platform stop",))
