@@ -229,6 +229,12 @@ class Program:
             self.emulator.feed(data)
         self._replayed = len(self.chunks)
 
+    def quit(self) -> None:
+        """End the program by its key, or by signals if it does not read the key."""
+        with contextlib.suppress(OSError):
+            self.write(key_bytes("ctrl+q"))
+        self.close()
+
     def close(self) -> None:
         """End the program by signals."""
         for sig in (0, signal.SIGTERM, signal.SIGKILL):
@@ -254,7 +260,8 @@ def on_terminal(home: Home, *words: str, columns: int = 120, rows: int = 36, **e
 @contextlib.contextmanager
 def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Iterator[Program]:
     """The application, ended by force if a test leaves it open."""
-    program = on_terminal(home, *words, columns=columns, rows=rows, **{"COLORTERM": "truecolor", **env})
+    env = {"COLORTERM": "truecolor", **env}
+    program = on_terminal(home, *words, columns=columns, rows=rows, **env)
     try:
         yield program
     finally:
@@ -265,7 +272,7 @@ def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: 
 @contextlib.contextmanager
 def policy_editor(home: Home, key: str, **env: str) -> Iterator[Program]:
     """The application with the editor open: `enter` on the first policy, `n` on a new one of the first template."""
-    with screens(home, **env) as program:
+    with screens(home, columns=120, rows=36, **env) as program:
         program.wait_for("Web Shop")
         program.press("2")
         program.wait_for("deployments")

@@ -18,7 +18,7 @@ def frost_command() -> str:
 
 @contextmanager
 def started(**variables: str) -> Iterator[Home]:
-    home = Home(**variables)
+    home = Home(forked=False, **variables)
     try:
         home.start()
         yield home

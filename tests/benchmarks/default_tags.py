@@ -33,7 +33,7 @@ from tests.service.tagged import DEFAULTS, NOW, REST, Tagged
 
 RESOURCES = 100_000
 KINDS = ("instance", "volume", "snapshot", "bucket", "secret")
-HAVE = ({}, {"env": "prod"}, {"env": "dev", "team": "search"}, {"app": "web"})
+HAVE: tuple[dict[str, str], ...] = ({}, {"env": "prod"}, {"env": "dev", "team": "search"}, {"app": "web"})
 RUNS = 3
 WRITERS = 4
 SECONDS = 8.0
@@ -125,10 +125,14 @@ def others(name: str, url: str | None) -> Line:
             operation = f"{path}/operations/{run_id}"
             while status(platform, operation) == "pending":
                 time.sleep(0.02)
-            busy += changes(platform, places, lambda _, run=operation: status(platform, run) == "running")
+            busy += changes(platform, places, partial(is_running, platform, operation))
         usual = percentile(quiet)
         against = f"no apply at work ({usual:.0f} ms, {len(busy)} changes)"
     return Line(f"the 99th of 100 changes during an apply ({name})", percentile(busy) / usual, 3, against)
+
+
+def is_running(platform: Running, operation: str, _: float) -> bool:
+    return status(platform, operation) == "running"
 
 
 def status(platform: Running, operation: str) -> str:
@@ -148,7 +152,7 @@ def changes(platform: Running, places: list[str], going: Callable[[float], bool]
 
     def change(path: str) -> list[float]:
         connection = UnixConnection(platform.socket)
-        taken = []
+        taken: list[float] = []
         while not over:
             content = json.dumps({"name": f"n{len(taken)}"}).encode()
             began = time.perf_counter()

@@ -71,7 +71,7 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
     for kind, (content, sources) in floods.items():
         with flooded(port, content, sources) as counts:
             time.sleep(2)
-            probes = {
+            probes: dict[str, Callable[[], None]] = {
                 "another principal": probe,
                 "/healthz": partial(ask, port, "/healthz", {}, OTHER),
                 "/healthz of the flooding address": partial(ask, port, "/healthz", {}, sources[0]),

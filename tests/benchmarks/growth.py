@@ -90,7 +90,7 @@ class World:
         database = Database(platform.database_url)
         with database.write() as connection:
             owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
-            self._fill(connection, owner, secret)
+            self._fill(connection, str(owner), secret)
         if database.kind == "postgresql":
             with database.write() as connection:
                 connection.exec_driver_sql("ANALYZE tenants, api_keys, policies, groups, policy_attachments")
@@ -194,7 +194,7 @@ def filtered() -> Line:
     from tui.widgets.record_view import RecordView
 
     number = 20_000
-    view = RecordView(CATALOGUE)
+    view: RecordView[dict[str, str]] = RecordView(CATALOGUE)
     view.replace([{"name": f"svc:res{n}:act", "accessLevel": "read", "description": "Does it"} for n in range(number)])
     view.prepare(number)
     taken = []

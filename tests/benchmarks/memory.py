@@ -8,6 +8,7 @@ from tests.benchmarks.commands import started
 from tests.benchmarks.many_screens import opened
 from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
+from tests.benchmarks.settings import settings
 from tests.people import OWNER, WEB_SHOP
 from tests.service.access import allow, document_text
 from tests.service.account import Key
@@ -27,17 +28,18 @@ ROUND = (
 
 
 def run() -> Iterator[Line]:
+    total, presses = settings.load(REQUESTS, 40), settings.load(PRESSES, 40)
     with Executed() as platform:
         assert platform.process
         pid, asked = platform.process.pid, requests(platform)
-        used = [after(pid, asked, count) for count in (int(REQUESTS * FIRST), int(REQUESTS * (1 - FIRST)))]
-        yield ratio(f"the platform's memory after {REQUESTS:,} requests", *used)
+        used = [after(pid, asked, count) for count in (int(total * FIRST), int(total * (1 - FIRST)))]
+        yield ratio(f"the platform's memory after {total:,} requests", *used)
     with started() as home:
         program = opened(home.environment({"COLORTERM": "truecolor"}))
         keys = itertools.cycle(ROUND)
-        used = [pressed(program, keys, count) for count in (int(PRESSES * FIRST), int(PRESSES * (1 - FIRST)))]
-        program.close(key_bytes("ctrl+q"))
-    yield ratio(f"the screens' memory after {PRESSES:,} keys", *used)
+        used = [pressed(program, keys, count) for count in (int(presses * FIRST), int(presses * (1 - FIRST)))]
+        program.quit()
+    yield ratio(f"the screens' memory after {presses:,} keys", *used)
 
 
 def ratio(what: str, first: float, last: float) -> Line:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.people import WEB_SHOP
 from tests.tui.editing import editing
 from tests.tui.relay import EVENTS, Relay, settle, signal, start_apply
 from tests.tui.screens import SIGNALS_ONLY, Ui, opened
+from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state.refresh import APPLY
 
 ROOT = Path(__file__).parent.parent.parent
@@ -92,10 +94,14 @@ async def _screens(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+def is_fresh(screen: RemoteListScreen[Any], name: str) -> bool:
+    return name == screen.NAME and screen.record_list.state == "fresh"
+
+
 async def _opened_policies(ui: Ui) -> set[str]:
     with run_files() as files:
         await ui.pilot.press("2")
-        while ui.screen.NAME != "policies" or ui.screen.record_list.state != "fresh":  # noqa: ASYNC110
+        while not (isinstance(ui.screen, RemoteListScreen) and is_fresh(ui.screen, "policies")):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await asyncio.sleep(FRAME_SECONDS)
     return files

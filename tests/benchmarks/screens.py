@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.commands import frost_command, started
 from tests.benchmarks.ratios import Line, paired
+from tests.benchmarks.settings import settings
 from tests.terminal import Program, key_bytes
 
 MINIMAL = """
@@ -66,9 +67,9 @@ def run() -> Iterator[Line]:
         def bare() -> float:
             return frame(plain, "minimal", env)
 
-        _, base, first = paired(lambda: frame(ours, "Tenants", env), bare, runs=11)
+        _, base, first = paired(lambda: frame(ours, "Tenants", env), bare, runs=settings.load(11, 1))
         yield Line("screens: first frame", first, 1.25, f"minimal Textual app ({base:.0f} ms)")
-        _, base, rows = paired(lambda: frame(ours, "Data Lake", env), bare, runs=11)
+        _, base, rows = paired(lambda: frame(ours, "Data Lake", env), bare, runs=settings.load(11, 1))
         yield Line("screens: first live rows (one round trip included)", rows, 1.5, "minimal Textual app")
 
         keys, base_keys = (
@@ -77,9 +78,8 @@ def run() -> Iterator[Line]:
         )
         yield Line("key to visible change", keys / base_keys, 1.4, "an app that updates one Static")
 
-        many, few, ratio = paired(
-            *(partial(table_opened, [sys.executable, str(table), count], env) for count in ("100000", "1000")), runs=7
-        )
+        large, small = (partial(table_opened, [sys.executable, str(table), count], env) for count in ("100000", "1000"))
+        many, few, ratio = paired(large, small, runs=settings.load(7, 1))
         yield Line(f"100,000 rows opened ({many:.0f} ms)", ratio, 1.5, f"1,000 rows ({few:.0f} ms)")
 
         with opened(ours, env) as program:
@@ -96,7 +96,7 @@ def opened(command: list[str], env: dict[str, str]) -> Iterator[Program]:
     try:
         yield program
     finally:
-        program.close(key_bytes("ctrl+q"))
+        program.quit()
 
 
 def frame(command: list[str], wanted: str, env: dict[str, str]) -> float:

@@ -94,7 +94,7 @@ def repeated(platform: Platform, request: Request, times: list[float]) -> Iterat
         while not over.is_set():
             method, path, body = request()
             began = time.perf_counter()
-            answer = ask_on(connection, method, path, headers.items(), body and body.encode())
+            answer = ask_on(connection, method, path, headers.items(), body.encode() if body else None)
             if answer.status != 200:
                 failures.append(f"{method} {path}: {answer}")
                 return
