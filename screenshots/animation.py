@@ -11,6 +11,7 @@ import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PIL import Image
@@ -80,6 +81,10 @@ async def settled(pilot: Pilot) -> Capture:
     return capture
 
 
+def _has_text(pilot: Pilot, text: str) -> bool:
+    return text in text_of(pilot.app)
+
+
 async def play(home: Home, steps: Sequence[Step]) -> list[tuple[Capture, float]]:
     """Return the screen after each key, with its duration in seconds."""
     frames = []
@@ -88,7 +93,7 @@ async def play(home: Home, steps: Sequence[Step]) -> list[tuple[Capture, float]]
             for at, key in enumerate(step.keys, 1):
                 await pilot.press(key)
                 if at == len(step.keys) and step.expected:
-                    await until(pilot, lambda words=step.expected: words in text_of(pilot.app), step.expected)
+                    await until(pilot, partial(_has_text, pilot, step.expected), step.expected)
                 seconds = step.seconds if at == len(step.keys) else step.key_seconds
                 frames.append((await settled(pilot), seconds))
     return frames

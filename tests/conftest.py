@@ -83,7 +83,7 @@ def home_of(demo_platform: Path, *, forked: bool = True, **variables: str) -> It
 @contextmanager
 def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -> Iterator[Home]:
     """A demo world of its own with a person signed in, by default the owner; Sandbox stays provisioning."""
-    with home_of(demo_platform, **{**SLOW_PROVISIONING, **variables}) as home:
+    with home_of(demo_platform, forked=True, **{**SLOW_PROVISIONING, **variables}) as home:
         home.sign_in(email)
         yield home
 
@@ -101,12 +101,12 @@ def demo(demo_platform: Path) -> Iterator[Home]:
 @pytest.fixture
 def demo_slow(demo_platform: Path) -> Iterator[Home]:
     """The same with provisioning so slow that Sandbox stays as it is."""
-    with home_of(demo_platform, **SLOW_PROVISIONING) as home:
+    with home_of(demo_platform, forked=True, **SLOW_PROVISIONING) as home:
         yield home
 
 
 @pytest.fixture(scope="module")
 def shared(demo_platform: Path) -> Iterator[Home]:
     """The demo world for a module whose tests change nothing on the platform; Sandbox stays as it is."""
-    with home_of(demo_platform, **SLOW_PROVISIONING) as home:
+    with home_of(demo_platform, forked=True, **SLOW_PROVISIONING) as home:
         yield home

@@ -280,7 +280,7 @@ def _become(
         status = 1
     import threading
 
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter does at its end
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -300,7 +300,7 @@ class _Popen(subprocess.Popen[bytes]):
             return Forked(Path(environment[NURSERY]), "service", arguments, environment, folder, files, session=True)
 
 
-subprocess.Popen = _Popen  # type: ignore[misc]
+subprocess.Popen = _Popen  # type: ignore[misc,assignment]
 
 
 if __name__ == "__main__":
