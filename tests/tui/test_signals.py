@@ -176,19 +176,3 @@ def test_screens_whose_event_loop_hangs_end_and_restore_the_terminal(home: Home,
     program.wait_for("Tenants")
     program.until_quiet(1.5, 10)
     end(program, before, number)
-
-
-def test_stopped_screens_end_in_the_background_of_their_shell(home: Home) -> None:
-    env = home.environment({"COLORTERM": "truecolor"})
-    shell = Program(["/bin/bash", "--norc", "-i"], 120, 36, env=env, inherit=False)
-    shell.write(f"{sys.executable} -m tui\n".encode())
-    shell.wait_for("Data Lake")
-    pid = int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()[0])
-    os.kill(pid, signal.SIGTSTP)
-    shell.wait_for("Stopped")
-    shell.write(b"kill %1\n")
-    shell.wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the screens", SECONDS)
-    shell.write(b"\n")  # the shell reports before its next prompt
-    shell.wait_for(f"Exit {128 + signal.SIGTERM}", SECONDS)
-    assert changed_modes(shell) <= {b"2004"}, "bash uses bracketed paste itself"
-    shell.close()
