@@ -130,7 +130,7 @@ def test_marked_keys_with_equal_names_have_their_prefix() -> None:
 @SMALL
 async def test_a_user_without_a_tenant_is_not_offered_a_key(demo: Home, ui: Ui) -> None:
     await ui.expect_head(OUTSIDER)
-    await ui.press("6", shows="You have no API key. A key belongs to a tenant, and none is")
+    await ui.press("6", shows="You have no API key. A key belongs to a tenant, and you have")
 
 
 @pytest.mark.slow

@@ -157,18 +157,23 @@ def serve(run: Invocation, **options: str | int | None) -> None:
     folder = str(options["data_dir"] or "")
     command = service_command(os.environ, *arguments, folder=folder)
     control.refuse_second(folder, os.environ)
-    _keep_signals()
-    os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
+    _become(command)
 
 
-def _keep_signals() -> None:
-    """Block the signals that stop the platform until it waits for them (service/start_signals.py).
+def _become(command: list[str]) -> None:
+    """Replace this process by the platform.
 
-    Otherwise process 1 of a container would lose those that arrive while the interpreter starts again.
+    The signals that stop it are blocked until it waits for them (service/start_signals.py): process 1 of a container
+    would lose those that arrive while the interpreter starts again.
     """
     import signal
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
+    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+    try:
+        os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
+    finally:  # it failed
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @platform.leaf("stop", examples=("frost platform stop",))
