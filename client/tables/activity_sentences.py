@@ -6,8 +6,9 @@ Operations are an open set: an unknown one is shown as sent. Sentences are unesc
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from client.models.apply_counts import separate_unlisted
 from client.tables.columns import Record, parse_time
 from client.tables.default_tags import difference
 
@@ -31,8 +32,8 @@ class Phrase(NamedTuple):
 
 
 _PHRASES = {
-    "account.delete": Phrase("deleted", "delete", "the account of {target}"),
-    "account.restore": Phrase("restored", "restore", "the account of {target}"),
+    "account.delete": Phrase("deleted", "delete", "{account}"),
+    "account.restore": Phrase("restored", "restore", "{account}"),
     "api_key.create": Phrase("created", "create"),
     "api_key.delete": Phrase("deleted", "delete"),
     "api_key.revoke": Phrase("revoked", "revoke"),
@@ -72,7 +73,7 @@ _PHRASES = {
     "resource.stop": Phrase("stopped", "stop"),
     "resource.update": Phrase("changed", "change", "{target}{changed}"),
     "session.end": Phrase("signed out", "sign out", ""),
-    "session.revoke_all": Phrase("ended", "end", "all sessions of {target}"),
+    "session.revoke_all": Phrase("ended", "end", "{sessions}"),
     "session.start": Phrase("signed in", "sign in", ""),
     "tenant.create": Phrase("created", "create"),
     "tenant.provision": Phrase("provisioned", "provision"),
@@ -144,28 +145,32 @@ def sentence(entries: Sequence[Record]) -> str:
     return f"{words}{listed}{_reason(newest)}{_repeats(entries)}"
 
 
-def fold(entries: Iterable[Record]) -> list[tuple[Record, ...]]:
+def fold(entries: Iterable[Record]) -> list[Sequence[Record]]:
     """Group entries of one kind, principal and outcome that follow each other, newest first."""
-    groups: list[tuple[Record, ...]] = []
+    groups: list[list[Record]] = []
+    targets: set[tuple[object, object]] = set()
     for entry in entries:
-        if groups and _belongs(entry, groups[-1]):
-            groups[-1] += (entry,)
+        if groups and _belongs(entry, groups[-1], targets):
+            groups[-1].append(entry)
         else:
-            groups.append((entry,))
-    return groups
+            groups.append([entry])
+            targets = set()
+        targets.add(_target(entry))
+    return list(groups)
 
 
-def _belongs(entry: Record, group: Sequence[Record]) -> bool:
+def _belongs(entry: Record, group: Sequence[Record], targets: set[tuple[object, object]]) -> bool:
+    """Return whether an entry belongs to a group of entries on these targets."""
     newest = group[0]
     if _kind_of(entry) != _kind_of(newest):
         return False
     first, last = parse_time(newest.get("at")), parse_time(entry.get("at"))
     if first is None or last is None or abs(first - last) > FOLDED_WITHIN:
         return False
-    if _target(entry) == _target(newest):
+    if targets == {_target(entry)}:
         # Changes of one object differ in what they change, except its members.
         return all(_other(one) for one in (entry, newest)) or entry.get("outcome") == "refused"
-    return _is_plain(str(entry.get("operation"))) and len({_target(one) for one in group}) == len(group)
+    return _is_plain(str(entry.get("operation"))) and _target(entry) not in targets and len(targets) == len(group)
 
 
 def _is_plain(operation: str) -> bool:
@@ -215,7 +220,13 @@ def _who_and_verb(entry: Record, phrase: Phrase) -> str:
 def _object(phrase: Phrase, entries: Sequence[Record]) -> tuple[str, Sequence[str]]:
     """Return what follows the verb, and the names to list after it."""
     newest, names = entries[0], list[str]()
-    members = {"target": _target_name(newest), "other": _other_name(newest)}
+    is_own, target = _is_own(newest), _target_name(newest)
+    members = {
+        "target": target,
+        "other": _other_name(newest),
+        "account": "their account" if is_own else f"the account of {target}",
+        "sessions": "all their sessions" if is_own else f"all sessions of {target}",
+    }
     if len(entries) > 1:
         if len({_target(entry) for entry in entries}) > 1:
             members["target"] = _count_of(str(newest.get("targetKind")), len(entries))
@@ -256,14 +267,13 @@ def _target_name(entry: Record) -> str:
     kind = entry.get("targetKind")
     if not kind:
         return str(entry.get("target") or "")
-    if kind == "user" and entry.get("targetId") == _actor_id(entry):
-        return "themselves"
     return f"{_noun(str(kind))} {_name(entry)}"
 
 
-def _actor_id(entry: Record) -> object:
+def _is_own(entry: Record) -> bool:
+    """Whether the target is the actor."""
     actor = entry.get("actor")
-    return actor.get("id") if isinstance(actor, Mapping) else None
+    return isinstance(actor, Mapping) and entry.get("targetId") == actor.get("id")
 
 
 def _name(entry: Record) -> str:
@@ -349,16 +359,16 @@ def _tags(details: Mapping[str, object]) -> str:
 
 
 def _summary(details: Mapping[str, object]) -> str:
-    summary = details.get("summary")
-    if not isinstance(summary, Mapping):
+    if not isinstance(details.get("summary"), Mapping):
         return ""
+    summary = separate_unlisted(cast("Mapping[str, Any]", details["summary"]))
     counts = [
         f"{summary[word]:,} {text}" for word, text in _COUNTS if isinstance(summary.get(word), int) and summary[word]
     ]
     return f": {', '.join(counts) or 'nothing to change'}"
 
 
-_COUNTS = (("updated", "changed"), ("skipped", "skipped"), ("failed", "failed"))
+_COUNTS = (("updated", "changed"), ("skipped", "skipped"), ("failed", "failed"), ("unlisted", "types not listed"))
 
 
 def _quota(details: Mapping[str, object]) -> str:

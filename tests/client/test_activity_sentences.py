@@ -83,7 +83,16 @@ SENTENCES = {
     "key ci created volume data": entry(
         "resource.create", "volume:v", "data", actor={"kind": "api_key", "id": "u-1"}, credentialName="ci"
     ),
-    "Ada Lovelace deleted the account of themselves": entry("account.delete", "user:u-1", "Ada Lovelace"),
+    "Ada Lovelace deleted their account": entry("account.delete", "user:u-1", "Ada Lovelace"),
+    "Ada Lovelace restored the account of user Bob": entry("account.restore", "user:u-2", "Bob"),
+    "Ada Lovelace ended all their sessions": entry("session.revoke_all", "user:u-1", "Ada Lovelace"),
+    "platform applied default tags to tenant Shop: 4 changed, 1 types not listed": entry(
+        "default_tags.apply.complete",
+        "tenant:t-1",
+        "Shop",
+        actor={"kind": "platform", "id": "platform"},
+        details={"summary": {"examined": 4, "updated": 4, "skipped": 0, "failed": 1}},
+    ),
     "Ada Lovelace signed in": entry("session.start", "session:s-1", None),
     "Ada Lovelace was not allowed to revoke API key ci": refused("api_key.revoke"),
     "Ada Lovelace was not allowed to create a tenant in organization Aurora": refused("tenant.create")
@@ -167,7 +176,25 @@ def test_entries_that_say_different_things_stay_apart() -> None:
     # Two changes of one object, and what a change of each object says, would be lost.
     changes = [entry("policy.update", "policy:p", "p", details={"changed": [part]}) for part in ("name", "document")]
     assert len(fold(changes)) == 2
+    restarts = [entry("resource.restart", f"instance:{name}", name) for name in ("a", "b", "c", "b")]
+    assert texts(restarts) == ["Ada Lovelace restarted 3 instances: a, b, c", "Ada Lovelace restarted instance b"]
     assert fold([]) == []
+
+
+def test_the_cost_of_a_fold_grows_with_the_number_of_entries() -> None:
+    class Counted(dict[str, Any]):
+        reads = 0
+
+        def get(self, key: str, default: Any = None) -> Any:
+            Counted.reads += 1
+            return super().get(key, default)
+
+    def count(number: int) -> int:
+        Counted.reads = 0
+        assert len(fold([Counted(one) for one in created(*map(str, range(number)))])) == 1
+        return Counted.reads
+
+    assert count(400) < 5 * count(100)
 
 
 def test_a_table_has_a_row_for_each_sentence_and_a_wide_one_each_operation() -> None:

@@ -35,9 +35,13 @@ async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     for end in ("g", "G"):
         await ui.press(end)
         assert "…" not in ui.text.strip().rpartition("\n")[0]  # no sentence is cut
-    await ui.filter("database-tunnel", shows="3 of 40")
-    await ui.press("enter", shows=("Together with", "Astrid Lindqvist created API key database-tunnel"))
-    await ui.press("escape", "escape")
+    await ui.press("g", *["j"] * 6, "enter")
+    await ui.expect("Together with", "Astrid Lindqvist created API key database-tunnel")
+    await ui.press("escape")
+    await ui.filter("support-shell", shows="1 of 40")  # each entry while there is a filter
+    await ui.expect("Astrid Lindqvist created API key support-shell", "33d")
+    await ui.press("escape", shows="40 entries")
+    await ui.expect("3 API keys")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
     await ui.press("enter")
     await ui.expect("Sam Okafor", "no longer a member", "Target", "contractor access", "Attachee type", "Request ID")

@@ -30,6 +30,7 @@ from tui.shell.remote_list_screen import sentence as as_sentence
 from tui.shell.routes import Navigate, Subject
 from tui.state.refresh import Topic, Update
 from tui.widgets.detail import Section
+from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable, Tones
 from tui.widgets.record_view import RecordView
 
@@ -156,11 +157,12 @@ NOT_YOURS = {
 
 
 class Entries(RemoteListScreen["Entry"]):
-    """Audit entries, newest first. The cursor remains on its entry, or on top."""
+    """Audit entries, newest first, in sentences. The cursor remains on its sentence, or on top."""
 
     KIND = ACTIVITY
     BESIDE_WIDTH = 150  # the sentences have names in them
     UNAVAILABLE_TEXT = ACTIVITY_NEEDS_A_PERSON
+    _is_filtered = False
     _entries: Sequence["Entry"] = ()
     """The entries that `_folded` and `_sentences` were made of."""
     _sentences: Sequence["Entry"] = ()
@@ -181,14 +183,30 @@ class Entries(RemoteListScreen["Entry"]):
         return as_sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.unavailable_reason() else super().empty()
 
     def records(self) -> Sequence["Entry"]:
-        """Return the newest entry of each sentence."""
+        """Return the newest entry of each sentence; each entry while there is a filter."""
         records = super().records()
+        if self._is_filtered:
+            return records
         if records is not self._entries:
             entries = {entry.id: entry for entry in records}
             groups = fold(entry.wire() for entry in records)
             self._entries, self._folded = records, {str(group[0]["id"]): group for group in groups}
             self._sentences = [entries[identifier] for identifier in self._folded]
         return self._sentences
+
+    def set_filter(self, line: str) -> None:
+        self._unfold(line)
+        super().set_filter(line)
+
+    @on(Heading.Filtered)
+    def _filter_edited(self, event: Heading.Filtered) -> None:
+        self._unfold(event.line)
+
+    def _unfold(self, line: str) -> None:
+        """Show each entry while there is a filter, which may match some entries of a sentence only."""
+        if bool(line) != self._is_filtered:
+            self._is_filtered = bool(line)
+            self.show()
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACTIVITY.columns}
@@ -198,7 +216,7 @@ class Entries(RemoteListScreen["Entry"]):
             return f"{SIGNS.get(str(record.get('outcome')), ' ')} {age(record.get('at'), times.now())}"
 
         def words(record: Record) -> str:
-            return sentence(self._folded.get(str(record.get("id")), (record,)))
+            return sentence((record,) if self._is_filtered else self._folded.get(str(record.get("id")), (record,)))
 
         return (
             by_key["at"]._replace(title="  Age", cell=at),
@@ -213,13 +231,10 @@ class Entries(RemoteListScreen["Entry"]):
 
     def count_text(self, view: RecordView["Entry"]) -> str:
         """Return the number of entries, of which a line may have several."""
-        if not view.total:
+        if view.filter or not view.total:
             return super().count_text(view)
         total = sum(map(len, self._folded.values()))
-        if not view.filter:
-            return f"{total:,} {self._noun(total)}"
-        shown = sum(len(self._folded.get(view[row].id, "1")) for row in range(len(view)))
-        return f"{shown:,} of {total:,}"
+        return f"{total:,} {self._noun(total)}"
 
     def freshness_text(self) -> str:
         text, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
@@ -249,7 +264,7 @@ class Entries(RemoteListScreen["Entry"]):
 
     def detail(self, record: "Entry") -> tuple[str, Sequence[Section]]:
         title, sections = of_entry(record, times.now())
-        others = self._folded.get(record.id, ())[1:]
+        others = () if self._is_filtered else self._folded.get(record.id, ())[1:]
         if not others:
             return title, sections
         lines = [
