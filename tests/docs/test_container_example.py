@@ -67,9 +67,12 @@ def test_secrets_are_created_once_and_closed_to_others(prepared: Path) -> None:
     assert stat.S_IMODE((prepared / "secrets").stat().st_mode) == 0o700
     assert re.fullmatch(r"[0-9a-f]{64}", secrets[0].read_text())
     assert len(secrets[1].read_bytes()) == 32
-    before = [path.read_bytes() for path in secrets]
+    settings = prepared / ".env"
+    settings.write_text(settings.read_text().replace("FROST_ISSUER=", "FROST_ISSUER=https://id.example.com"))
+    paths = [*secrets, settings]
+    before = [path.read_bytes() for path in paths]
     subprocess.run([prepared / "prepare.sh"], check=True, capture_output=True)
-    assert [path.read_bytes() for path in secrets] == before
+    assert [path.read_bytes() for path in paths] == before
 
 
 @pytest.mark.slow
