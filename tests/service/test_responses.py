@@ -11,7 +11,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.middleware import add_headers, is_canonical_path, new_request_id
-from service.http_server.connections import MAX_PENDING_BYTES, JoinedWrites
+from service.http_server.joined_writes import MAX_PENDING_BYTES, JoinedWrites
 from service.http_server.response_cycle import ResponseCycle
 from service.settings import VERSION
 

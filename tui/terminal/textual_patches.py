@@ -77,7 +77,7 @@ PRIVATE_NAMES = (
     PrivateName("textual.drivers.linux_driver:LinuxDriver", "_sigtstp_application", "writes in a signal handler"),
     PrivateName("textual.drivers.linux_driver:LinuxDriver", "_sigcont_application", "writes in a signal handler"),
     PrivateName("textual.drivers.linux_driver:LinuxDriver", "_must_signal_resume", "has no public state of a stop"),
-    PrivateName("textual.drivers.linux_driver:LinuxDriver", "_disable_mouse_support", "leaves the pixel mode on"),
+    PrivateName("textual.drivers.linux_driver:LinuxDriver", "_disable_mouse_support", "keeps the pixel mode on"),
     PrivateName("textual.drivers.linux_driver:LinuxDriver", "_mouse_pixels", "has no public state of the pixel mode"),
     PrivateName("textual.driver:Driver", "_auto_restart", "has no public name of this state"),
     PrivateName("textual.drivers.linux_driver:LinuxDriver", "_get_terminal_size", "prefers COLUMNS to the real size"),
