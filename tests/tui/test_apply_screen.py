@@ -107,8 +107,9 @@ async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
         assert before - lacking(paced) > 0
         await ui.press("g", "f")
         untouched = result["skipped"] + result["failed"]
-        await ui.expect("Failures and skips in Web Shop", f"{untouched} resources")
-        await ui.filter("what:failed", shows=(f"{result['failed']} of {untouched}", "×"))
+        types, rows = result["unlisted"], untouched + result["unlisted"]
+        await ui.expect("Failures and skips in Web Shop", f"{untouched} resources · {types} type not listed")
+        await ui.filter("what:failed", shows=(f"{result['failed'] + types} of {rows}", "×"))
         await ui.press("g", "d", shows=("invalid_state", "Message"))
         resource, texts = ui.screen.record.resource, ui.screen.copies()
         assert texts["ID"] == resource.resource_id
@@ -116,7 +117,7 @@ async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
         await ui.press("escape", "escape", "escape", shows="✓ applied")
         await ui.press("g", "enter", shows=("Failures and skips in Web Shop", "type:instance"))
         by_type = tags(paced, "POST", "/preview", body={})["byType"]["instance"]
-        await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {untouched}")
+        await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {rows}")
     async with opened(paced, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.command("apply", shows=("✓ applied", words))

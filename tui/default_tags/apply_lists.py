@@ -35,6 +35,7 @@ from tui.state.refresh import Topic, Update
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
+from tui.widgets.record_view import RecordView
 
 if TYPE_CHECKING:
     from client.models.default_tags import ApplyOperation, ApplyResult, ApplyRun
@@ -300,6 +301,14 @@ class Untouched(ChildListScreen[UntouchedRow]):
 
     def records(self) -> Sequence[UntouchedRow]:
         return untouched_rows(self.result)
+
+    def count_text(self, view: RecordView[UntouchedRow]) -> str:
+        """Return the number of resources, and apart from them that of types that could not be listed."""
+        types = sum(not row.resource.resource_id for row in self.records())
+        if view.filter or not types:
+            return super().count_text(view)
+        resources = view.total - types
+        return f"{counted(resources, 'resource')} · {counted(types, 'type')} not listed"
 
     def freshness_text(self) -> str:
         """Return the lengths of truncated lists. The numbers in the summary are complete."""
