@@ -108,7 +108,7 @@ async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
         await ui.press("g", "f")
         untouched = result["skipped"] + result["failed"]
         types, rows = result["unlisted"], untouched + result["unlisted"]
-        await ui.expect("Failures and skips in Web Shop", f"{untouched} resources · {types} type not listed")
+        await ui.expect("Failures and skips in Web Shop", f"{untouched} resources · {types} type")
         await ui.filter("what:failed", shows=(f"{result['failed'] + types} of {rows}", "×"))
         await ui.press("g", "d", shows=("invalid_state", "Message"))
         resource, texts = ui.screen.record.resource, ui.screen.copies()

@@ -308,7 +308,7 @@ class Untouched(ChildListScreen[UntouchedRow]):
         if view.filter or not types:
             return super().count_text(view)
         resources = view.total - types
-        return f"{counted(resources, 'resource')} · {counted(types, 'type')} not listed"
+        return f"{counted(resources, 'resource')} · {counted(types, 'type')}"
 
     def freshness_text(self) -> str:
         """Return the lengths of truncated lists. The numbers in the summary are complete."""
