@@ -71,17 +71,22 @@ class Turn:
     def __init__(self, turns: "Turns", lane: Lane, start: Callable[[], None], fail: Callable[[], None]) -> None:
         self.lane = lane
         self._turns: Turns | None = turns
-        self._start = start
-        self._fail = fail
+        self._start: Callable[[], None] | None = start
+        self._fail: Callable[[], None] | None = fail
 
     def run(self) -> None:
-        """Start the request. An exception must stop neither the lane nor the event loop."""
+        """Start the request, once. An exception must stop neither the lane nor the event loop."""
+        # The scope of the request refers to its turn: the turn must not refer to the request afterwards.
+        start, self._start = self._start, None
+        fail, self._fail = self._fail, None
+        assert start is not None
+        assert fail is not None
         try:
-            self._start()
+            start()
         except Exception:
             logger.exception("a request could not be started")
             self.end()
-            self._fail()
+            fail()
 
     def end(self) -> None:
         """Let the lane go on after a pipelined request. Idempotent."""

@@ -1,6 +1,8 @@
 """The order in which requests start, without a server."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -112,3 +114,30 @@ async def test_a_request_that_cannot_start_is_answered_and_the_later_ones_of_its
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     await iterations(20)
     assert (answered, start.started, len(start.turns)) == ([1, 2], ["ada", "ada"], 0)
+
+
+class Request:
+    """A request whose scope refers to its turn."""
+
+    def __init__(self, turns: Turns, lane: Lane) -> None:
+        self.turn = Turn(turns, lane, self.start, self.start)
+
+    def start(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+async def test_a_request_that_has_started_is_freed_without_the_garbage_collector(kind: Kind) -> None:
+    turns = Turns()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        request = Request(turns, Lane(kind, "ada"))
+        turns.add(request.turn)
+        request.turn.end()
+        reference = weakref.ref(request)
+        del request
+        assert reference() is None
+    finally:
+        if was_enabled:
+            gc.enable()
