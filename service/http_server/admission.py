@@ -55,10 +55,13 @@ class Requests:
 
     def enter(self, address: str | None, kind: Kind = Kind.ACCEPTED) -> Callable[[], None]:
         """Acquire a slot, or raise 503; return the idempotent function that releases it."""
+        if kind is Kind.RESERVED and address is not None and not self._has_reserved_room(address):
+            # The overflow of one network must not use up the reserved places of the others.
+            kind = Kind.UNKNOWN
         if address is None:
             counted: tuple[Hashable, ...] = ()
             has_room = self.total < self.limits.max_requests
-        elif kind is Kind.RESERVED and self._has_reserved_room(address):
+        elif kind is Kind.RESERVED:
             counted = (kind, (kind, wide_network_of(address)))
             has_room = True
         else:

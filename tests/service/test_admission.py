@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 from starlette.types import Receive, Scope, Send
 
 from service.errors import ApiError
-from service.http_server.admission import MAX_RESERVED_REQUESTS_OF_NETWORK, Admission, Requests
+from service.http_server.admission import MAX_RESERVED_REQUESTS, MAX_RESERVED_REQUESTS_OF_NETWORK, Admission, Requests
 from service.http_server.bodies import BodyMemory, IncomingBody, KnownAddresses
 from service.http_server.client import client_of
 from service.http_server.connections import LOCAL, Connections, Source, State
@@ -348,3 +348,14 @@ def test_requests_without_an_accepted_credential_leave_room_for_others_and_for_s
         leave()
     assert requests.total == 16
     requests.enter("198.51.100.1")
+
+
+def test_requests_for_sign_in_of_one_network_beyond_its_share_leave_the_places_of_the_others() -> None:
+    requests = Requests(Limits(max_requests=1_000, max_requests_per_address=1_000))
+    for _ in range(2 * MAX_RESERVED_REQUESTS):
+        requests.enter("192.0.2.1", Kind.RESERVED)
+    for number in range(250 - 2 * MAX_RESERVED_REQUESTS + MAX_RESERVED_REQUESTS_OF_NETWORK):
+        requests.enter(f"203.0.{number}.1", Kind.UNKNOWN)
+    with pytest.raises(ApiError):
+        requests.enter("192.0.2.1", Kind.RESERVED)
+    requests.enter("198.51.100.1", Kind.RESERVED)
