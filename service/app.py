@@ -142,7 +142,7 @@ def open_platform(settings: Settings, opened: Callable[[Database], object] = lam
     is_upgrade = stored_revision not in (None, migrate.HEAD)
     rolling = database.kind == "postgresql" and is_upgrade
     request_metrics, chain_watch = RequestMetrics(), ChainWatch(database, secret, mark_file, clock)
-    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure, chain_watch.require_intact)
+    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure, chain_watch.admit_entries)
     chain_watch.mark = chain_start.finish(clock.now(), rolling=rolling, is_new=is_new, is_upgrade=is_upgrade)
     issuer: TrustedIssuer = (
         # Replicas share the secret and the signing key.

@@ -16,7 +16,7 @@ and to differ between processes:
 | `LoginThrottle` | only delays; on PostgreSQL, failures after a lookup are counted in the database |
 | `WorkQueues`, `LargeBodyLimiter` | per process |
 | `RefusalLog` | the first of identical refusals is written at once; further ones are added up each minute |
-| `ChainWatch`: the mark | written each second; each process has its own file |
+| `ChainWatch`: the mark | written at most each second; each process has its own file |
 | `Sealer` | entries are in the database; another process seals them |
 | open event streams | poll the database; clients reconnect |
 | `Worker`: running jobs | rows have the progress; another process continues |

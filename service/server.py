@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 5
+LAST_CHANGES_SECONDS = 10.0
+"""How long the last changes, seals and the mark may take together."""
+MIN_MARK_SECONDS = 1.0
 THREAD_SWITCH_SECONDS = 0.0001
 PROTECTION_CHECK_TICKS = 10
 IDLE_CHECK_TICKS = 50
@@ -147,10 +150,12 @@ class Server(uvicorn.Server):
         worker_stop = asyncio.create_task(asyncio.to_thread(self.worker.stop))
         await super().shutdown(sockets)
         await worker_stop
+        deadline = time.monotonic() + LAST_CHANGES_SECONDS
         await asyncio.to_thread(self.platform.writer.stop)
         await asyncio.to_thread(self.platform.refusals.close)
         await asyncio.to_thread(self.platform.sealer.stop)
-        await asyncio.to_thread(self.platform.chain_watch.stop)
+        # A database that has kept the others waiting is not waited for again.
+        await asyncio.to_thread(self.platform.chain_watch.stop, max(MIN_MARK_SECONDS, deadline - time.monotonic()))
         await self.platform.database.loop_reads.close()
         self.platform.database.close()
 

@@ -1,16 +1,18 @@
 """Watches the chain of a running platform: advances its mark, and refuses changes while the chain does not continue it.
 
-A thread looks once a second, so that neither requests nor changes wait for it. It writes the mark only if the chain has
-grown: at most once a second, within a second after the last change, and at the stop.
+A thread looks once a second while this process writes entries, so that neither requests nor changes wait for it. Ten
+seconds after the last entry, it looks every ten seconds, for those of other replicas. It writes the mark only if the
+chain has grown: at most once a second, within a second after the last change of this process, and at the stop.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from service.audit.continuity import facts, locate
+from service.audit.continuity import facts, locate, record_adoption
 from service.audit.mark import Mark, MarkFile, MarkRefusedError, Origin
 from service.audit.seals import ChainBroken, key_of
 from service.clock import Clock, wire_time
@@ -19,6 +21,8 @@ from service.db.engine import Database
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+IDLE_LOOKS = 10
+"""How many pauses an idle process waits. It is idle so many pauses after an entry, which may be committed late."""
 STOP_SECONDS = 10.0
 
 
@@ -28,7 +32,7 @@ class ChainWatch:
     `mark` is set to what `ChainStart.finish` returns; None to take the first valid chain.
 
     Args:
-        seconds: the pause between two looks.
+        seconds: the pause between two looks while entries are written.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class ChainWatch:
         self._write_error: str | None = None
         self._is_failing = False
         self._stopping = threading.Event()
+        self._has_entries = threading.Event()
+        """Entries were written since the last look began."""
         self._thread: threading.Thread | None = None
 
     def require_intact(self) -> None:
@@ -57,20 +63,37 @@ class ChainWatch:
         if self._fault is not None:
             raise ChainBroken(self._fault)
 
+    def admit_entries(self) -> None:
+        """Look soon, because a change writes entries. Raise ChainBroken while changes are refused."""
+        self.require_intact()
+        self._has_entries.set()
+
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="audit mark", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Write the mark of the last change, and stop."""
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """Write the mark of the last change, and stop.
+
+        Args:
+            seconds: how long to wait for a database that does not answer.
+        """
         self._stopping.set()
+        self._has_entries.set()
         if self._thread is not None:
-            # A database that does not answer must not block the exit.
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(seconds)
             self._thread = None
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._seconds):
+        idle_seconds = IDLE_LOOKS * self._seconds
+        idle_at = time.monotonic() + idle_seconds
+        while not self._stopping.is_set():
+            # The repair of a refused chain writes no entry here.
+            is_idle = self._fault is None and time.monotonic() >= idle_at
+            if self._has_entries.wait(idle_seconds if is_idle else self._seconds):
+                self._stopping.wait(self._seconds)
+                self._has_entries.clear()
+                idle_at = time.monotonic() + idle_seconds
             self._look_safely()
         # After the sealer has stopped.
         self._look_safely()
@@ -101,9 +124,15 @@ class ChainWatch:
                 return
             logger.warning("the audit log continues its mark again; changes are accepted")
             self._fault = None
-        if mark is None or mark.chain is None:
-            mark = Mark(None, 0, "", Origin.ADOPTED, wire_time(self._clock.now()))
-        self.mark = replace(mark, chain=position.chain, entries=position.entries, hash=position.hash)
+        is_first = mark is None or mark.chain is None
+        now = self._clock.now()
+        if mark is None:
+            mark = Mark(None, 0, "", Origin.ADOPTED, wire_time(now))
+        mark = replace(mark, chain=position.chain, entries=position.entries, hash=position.hash)
+        if is_first:
+            # The chain was broken at the start.
+            record_adoption(self._database, self._file, mark, now)
+        self.mark = mark
         if self.mark != self._stored:
             self._write(self.mark)
 

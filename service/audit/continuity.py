@@ -150,7 +150,9 @@ class ChainStart:
         )
 
     def finish(self, at: datetime, *, rolling: bool, is_new: bool, is_upgrade: bool) -> Mark | None:
-        """Begin a missing chain and write the mark; return the mark, None if the chain is broken.
+        """Begin a missing chain and write the mark; return it.
+
+        If the chain is broken, return the mark of the file, which has no chain; None without one.
 
         The hooks of `install_audit_hooks` write the entry.
 
@@ -158,7 +160,6 @@ class ChainStart:
             rolling: as for `initialize_chain`.
             is_new: the database had no seed, also after a first start that was interrupted.
             is_upgrade: this start migrated the database of an earlier release.
-
         """
         if self._fault is not None:
             return self._accept(at)
@@ -169,10 +170,10 @@ class ChainStart:
         with self._database.read() as connection:
             mark = current_mark(connection, self._secret, self._mark.origin if self._mark else origin, at)
         if mark.chain is None:
-            return None
-        if mark.origin is Origin.ADOPTED:
-            logger.warning("%s has no mark of this platform: it follows the stored audit log", self._file.path)
-            self._record(AuditEvent.AUDIT_CHAIN_ADOPT, at, found=facts(mark))
+            return self._mark
+        if self._mark is not None:
+            mark = replace(mark, accepted=self._mark.accepted)
+        record_adoption(self._database, self._file, mark, at)
         self._write(mark)
         return mark
 
@@ -184,7 +185,7 @@ class ChainStart:
             chain.begin_again(self._database, self._secret, at)
         logger.warning("another audit log was accepted (%s): %s", self._reason, self._fault)
         details = {"reason": self._reason, "recorded": facts(self._mark), "found": facts(found)}
-        self._record(AuditEvent.AUDIT_CHAIN_ACCEPT, at, **details)
+        _record(self._database, AuditEvent.AUDIT_CHAIN_ACCEPT, at, **details)
         with self._database.read() as connection:
             mark = current_mark(connection, self._secret, Origin.ACCEPTED, at)
         mark = replace(mark, accepted=reason_digest(self._reason or ""))
@@ -199,6 +200,14 @@ class ChainStart:
             # `ChainWatch` tries again. A full disk must not prevent reads.
             logger.error("%s cannot be written: %s", self._file.path, error.strerror)
 
-    def _record(self, event: AuditEvent, at: datetime, **details: Any) -> None:
-        with self._database.write() as connection:
-            entries.record(connection, PLATFORM, event=event, target="audit:chain", details=details, at=at)
+
+def record_adoption(database: Database, file: MarkFile, mark: Mark, at: datetime) -> None:
+    """Write the audit entry and the warning of a mark that takes the stored chain without a reason of its own."""
+    if mark.origin is Origin.ADOPTED:
+        logger.warning("%s has no mark of this platform: it follows the stored audit log", file.path)
+        _record(database, AuditEvent.AUDIT_CHAIN_ADOPT, at, found=facts(mark))
+
+
+def _record(database: Database, event: AuditEvent, at: datetime, **details: Any) -> None:
+    with database.write() as connection:
+        entries.record(connection, PLATFORM, event=event, target="audit:chain", details=details, at=at)

@@ -2,17 +2,19 @@
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import Executable, delete, insert, select, update
 
-from service.audit import chain
+from service.audit import chain, chain_watch
 from service.audit.chain_watch import ChainWatch
 from service.audit.continuity import ChainStart
 from service.audit.entries import AuditEvent
@@ -301,6 +303,79 @@ def test_a_head_that_is_forged_without_a_mark_is_refused_as_before(log: Log) -> 
     with pytest.raises(ChainBroken):
         log.write("g")
     assert fault_of(log.database)[0] is None
+
+
+@pytest.mark.parametrize("origin", [None, Origin.ACCEPTED])
+def test_a_chain_that_is_repaired_while_the_platform_runs_is_taken_as_at_a_start(
+    log: Log, origin: Origin | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.file.path.unlink()
+    if origin is not None:
+        log.file.write(Mark(None, 0, "", origin, "2026-03-01T12:00:00Z", accepted="a reason"))
+    head = fetch_row(log.database, select(audit_head))
+    replaced_by(log, "forged")
+    log.start()
+    log.watch.look()
+    assert log.watch.report()["state"] == "refused"
+    execute(log.database, delete(audit_head))
+    execute(log.database, insert(audit_head).values(head))
+    for _ in range(2):
+        log.watch.look()
+        seal(log.database)
+    stored = log.file.read()
+    assert stored is not None
+    assert stored.accepted == ("a reason" if origin else "")
+    assert stored.origin is (origin or Origin.ADOPTED)
+    assert [event for event, _ in log.own_entries] == ([] if origin else [AuditEvent.AUDIT_CHAIN_ADOPT])
+    assert ("has no mark of this platform" in caplog.text) == (origin is None)
+
+
+def test_a_mark_of_a_reason_that_takes_any_chain_keeps_the_reason(log: Log) -> None:
+    log.file.write(Mark(None, 0, "", Origin.ACCEPTED, "2026-03-01T12:00:00Z", accepted="a reason"))
+    mark = log.start()
+    assert mark is not None
+    assert (mark.accepted, mark.entries) == ("a reason", 6)
+
+
+def test_an_idle_platform_looks_rarely_and_soon_after_a_change(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, pauses, now = [0], [0.0], [0.0]
+
+    class Entries(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0)
+            return super().wait(timeout)
+
+    def look() -> None:
+        looks[0] += 1
+
+    monkeypatch.setattr(chain_watch, "IDLE_LOOKS", 1_000_000)
+    monkeypatch.setattr(chain_watch, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    watch = ChainWatch(log.database, SECRET, log.file, SystemClock(), seconds=0.01)
+    watch._has_entries = Entries()
+    monkeypatch.setattr(watch, "look", look)
+    watch.start()
+    until(lambda: looks[0] >= 3)
+    now[0] = 20_000
+    until(lambda: pauses[-1] == 10_000)
+    before = looks[0]
+    watch.admit_entries()
+    # More than once: the entry may be committed after the first look.
+    until(lambda: looks[0] >= before + 3)
+    assert pauses[-1] == 0.01
+    watch.stop()
+
+
+def test_a_stop_waits_only_as_long_as_it_may(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = threading.Event()
+    watch = ChainWatch(log.database, SECRET, log.file, SystemClock(), seconds=3_600)
+    monkeypatch.setattr(watch, "look", answer.wait)
+    watch.start()
+    thread = watch._thread
+    assert thread is not None
+    watch.stop(0.01)
+    assert thread.is_alive()
+    answer.set()
+    thread.join()
 
 
 def alter(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
