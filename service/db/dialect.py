@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, Text, cast, fun
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.db.storage import is_storage_failure
+from service.db.storage import is_storage_failure, lacks_descriptors
 from service.db.tables import Document
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def is_transient(error: Exception) -> bool:
     if not isinstance(error, DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):
-        return is_lock_timeout(error)
+        return is_lock_timeout(error) or lacks_descriptors(error.orig)
     state = sqlstate(error)
     # An OperationalError of the driver has no state and concerns the connection.
     return error.connection_invalidated or (

@@ -238,6 +238,8 @@ class Database:
         self.has_storage_failed = False
 
     def _record_storage_failure(self, context: ExceptionContext) -> None:
+        if self.files is not None:
+            self.files.mark_openable(context.original_exception)
         if is_storage_failure(context.original_exception):
             self.has_storage_failed = True
 

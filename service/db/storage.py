@@ -8,6 +8,7 @@ import errno
 import os
 import sqlite3
 import threading
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -21,6 +22,8 @@ _SQLITE_CODES = frozenset(
 # SQLSTATE codes of PostgreSQL: io_error, data_corrupted, index_corrupted.
 _POSTGRESQL_STATES = frozenset({"58030", "XX001", "XX002"})
 _LOG_SUFFIX = "-wal"
+_SUFFIXES = ("", _LOG_SUFFIX, "-shm")
+_IS_OPENABLE = "frost_is_openable"
 Identity = tuple[int, int] | None
 """Device and inode of a file; None if it cannot be found."""
 
@@ -30,10 +33,15 @@ def is_storage_failure(error: BaseException | None) -> bool:
     if isinstance(error, DBAPIError):
         error = error.orig
     if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_CODES
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_CODES and not hasattr(error, _IS_OPENABLE)
     if isinstance(error, OSError):
         return error.errno == errno.EIO
     return isinstance(error, DamagedFile) or getattr(error, "sqlstate", None) in _POSTGRESQL_STATES
+
+
+def lacks_descriptors(error: BaseException | None) -> bool:
+    """Return whether SQLite could not open a file that can be opened: the process has too many open files."""
+    return hasattr(error, _IS_OPENABLE)
 
 
 class FileMoved(sqlite3.OperationalError):
@@ -81,6 +89,20 @@ class SqliteFiles:
         """Raise FileMoved unless the open files are still at their paths."""
         if not self.are_in_place():
             raise FileMoved(f"{self.path} was moved, deleted or replaced while the platform runs")
+
+    def mark_openable(self, error: BaseException) -> None:
+        """Mark a SQLITE_CANTOPEN of files that this process may open, for `lacks_descriptors`."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN and self._are_openable():
+            setattr(error, _IS_OPENABLE, True)
+
+    def _are_openable(self) -> bool:
+        # Without opening one, for which descriptors may be missing or free again.
+        files = [Path(self.path + suffix) for suffix in _SUFFIXES]
+        return (
+            files[0].is_file()
+            and all(os.access(file, os.R_OK | os.W_OK) for file in files if file.exists())
+            and os.access(files[0].parent, os.W_OK | os.X_OK)
+        )
 
     def _before_connect(self, *_: Any) -> None:
         if self._connections:

@@ -3,6 +3,8 @@
 import errno
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -95,6 +97,54 @@ def test_only_errors_of_the_storage_are_storage_failures() -> None:
     for error in OTHERS:
         assert (is_storage_failure(error), is_read_only_or_full(error), is_transient(error)) == (False,) * 3, error
         assert answer(error) == (500, "INTERNAL_ERROR")
+
+
+OUT_OF_DESCRIPTORS = """
+import os, resource, sys
+from sqlalchemy.exc import OperationalError
+from service.db.dialect import is_transient, is_unreachable
+from service.db.engine import Database
+from service.db.storage import is_storage_failure
+
+database = Database(f"sqlite:///{sys.argv[1]}")
+for is_full in (False, True):
+    descriptors = []
+    if is_full:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        try:
+            while True:
+                descriptors.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            pass
+    try:
+        with database.read_committed() as connection:
+            connection.exec_driver_sql("SELECT 1")
+        print("read")
+    except OperationalError as error:
+        states = is_storage_failure(error), is_transient(error), is_unreachable(error), database.has_storage_failed
+        for descriptor in descriptors:
+            os.close(descriptor)
+        print(error.orig.sqlite_errorname, states)
+    database.engine.dispose()
+"""
+
+
+def test_a_process_with_too_many_open_files_is_no_failed_storage(tmp_path: Path, migrated_file: Path) -> None:
+    shutil.copy(migrated_file, tmp_path / "platform.db")
+    command = [sys.executable, "-c", OUT_OF_DESCRIPTORS, str(tmp_path / "platform.db")]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["read", "SQLITE_CANTOPEN (False, True, True, False)"]
+
+
+@pytest.mark.parametrize("make", [Path.unlink, lambda path: (path.unlink(), path.mkdir())])
+def test_a_file_that_cannot_be_opened_is_failed_storage(
+    database: Database, tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    error = sqlite_error(sqlite3.SQLITE_CANTOPEN)
+    assert database.files is not None
+    make(tmp_path / "platform.db")
+    database.files.mark_openable(error)
+    assert is_storage_failure(error)
 
 
 # A file that is moved
