@@ -19,7 +19,7 @@ from service.db.group_commit import GroupCommit
 from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
 from service.db.origin import Origin, origin_of_file
 from service.db.prepared import NotPreparedError, PreparedConnection, PreparedStatements
-from service.db.storage import SqliteFiles, is_storage_failure
+from service.db.storage import SqliteFiles, is_damage, is_storage_failure
 from service.db.tables import complete_for_postgresql, platform_state, read_json
 
 # `application_name` of connections. A restore waits until none is open.
@@ -32,6 +32,8 @@ POOL_SIZE, MAX_CONNECTIONS, POOL_TIMEOUT_SECONDS = 8, 24, 10
 # How long `write_without_waiting` waits for the lock of a statement.
 NO_WAIT_MILLISECONDS = 50
 CANCEL_SECONDS = 1.0
+# How long the storage counts as failed after damaged data was read, because a write elsewhere does not show its repair.
+DAMAGE_SECONDS = 60.0
 # Keepalives and tcp_user_timeout detect an unreachable server.
 CONNECTION = {
     "connect_timeout": "5",
@@ -95,6 +97,7 @@ class Database:
         self.change_thread = ChangeThread() if self.kind == "sqlite" else None
         self.has_storage_failed = False
         """Whether an error of the storage occurred and `retry_storage` has not succeeded since."""
+        self._damaged_at = float("-inf")
         event.listen(self.engine, "handle_error", self._record_storage_failure)
         # A SQLite transaction is a snapshot. PostgreSQL's default, READ COMMITTED, is not.
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -224,6 +227,8 @@ class Database:
         Raises:
             SQLAlchemyError: the database is unreachable.
         """
+        if time.monotonic() - self._damaged_at < DAMAGE_SECONDS:
+            return
         try:
             with self.write_without_waiting() as connection:
                 # The same value is written and synced too.
@@ -242,6 +247,8 @@ class Database:
             self.files.mark_openable(context.original_exception)
         if is_storage_failure(context.original_exception):
             self.has_storage_failed = True
+            if is_damage(context.original_exception):
+                self._damaged_at = time.monotonic()
 
     def cancel_statements(self) -> None:
         """Cancel the running statements (PostgreSQL). The server would finish them although this process has ended."""

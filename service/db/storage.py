@@ -21,6 +21,9 @@ _SQLITE_CODES = frozenset(
 )
 # SQLSTATE codes of PostgreSQL: io_error, data_corrupted, index_corrupted.
 _POSTGRESQL_STATES = frozenset({"58030", "XX001", "XX002"})
+# Of damaged data, which later statements may not read.
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE_STATES = frozenset({"XX001", "XX002"})
 _LOG_SUFFIX = "-wal"
 _SUFFIXES = ("", _LOG_SUFFIX, "-shm")
 _IS_OPENABLE = "frost_is_openable"
@@ -37,6 +40,13 @@ def is_storage_failure(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.EIO
     return isinstance(error, DamagedFile) or getattr(error, "sqlstate", None) in _POSTGRESQL_STATES
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether an error of a driver comes from damaged data."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
+    return getattr(error, "sqlstate", None) in _DAMAGE_STATES
 
 
 def lacks_descriptors(error: BaseException | None) -> bool:

@@ -16,6 +16,7 @@ from sqlalchemy import event, insert, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from service.api.middleware import unexpected_error
+from service.db import engine
 from service.db.dialect import is_read_only_or_full, is_transient, is_unreachable
 from service.db.engine import Database
 from service.db.storage import FileMoved, is_storage_failure
@@ -241,7 +242,7 @@ def failing(tmp_path: Path) -> Iterator[tuple[Inside, list[str]]]:
 
         def fail(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
             if any(statement.startswith(word) for word in words):
-                raise sqlite_error(sqlite3.SQLITE_IOERR_FSYNC)
+                raise sqlite_error(sqlite3.SQLITE_CORRUPT if "DAMAGED" in words else sqlite3.SQLITE_IOERR_FSYNC)
 
         event.listen(inside.platform.database.engine, "before_cursor_execute", fail)
         yield inside, words
@@ -263,6 +264,23 @@ def test_the_platform_is_not_ready_until_a_write_succeeds(failing: tuple[Inside,
     assert monitoring.with_current_state(platform, {"database": "ok"})["database"] == "failed"
     assert monitoring.database_check(platform) == "ok"
     assert monitoring.with_current_state(platform, {"database": "ok"})["database"] == "ok"
+
+
+def test_damaged_data_is_reported_for_a_time_though_other_writes_succeed(
+    failing: tuple[Inside, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, words = failing
+    platform, now = inside.platform, [1_000.0]
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    words += ["UPDATE", "DAMAGED"]
+    for _ in range(2):
+        with pytest.raises(OperationalError):
+            execute(platform.database, update(platform_state).values(value="x").where(platform_state.c.name == "none"))
+        now[0] += engine.DAMAGE_SECONDS - 1
+    words.clear()
+    assert [monitoring.database_check(platform) for _ in range(2)] == ["failed", "failed"]
+    now[0] += 1
+    assert monitoring.database_check(platform) == "ok"
 
 
 def test_a_failed_connection_of_the_reader_is_no_internal_error(tmp_path: Path) -> None:
