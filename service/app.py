@@ -50,6 +50,7 @@ from service.http_server.work_queues import WorkQueues
 from service.iam import access_review, attachments, groups, policies, simulate
 from service.jobs import routes as jobs
 from service.jobs.dbos_queue import SCHEMA
+from service.jobs.queue_file import QueueFile
 from service.jobs.worker import Worker
 from service.oidc_issuer import routes as oidc_issuer
 from service.oidc_issuer.issuer import LocalIssuer
@@ -102,17 +103,20 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-def open_platform(settings: Settings, opened: Callable[[Database], object] = lambda _: None) -> Platform:
+def open_platform(
+    settings: Settings, opened: Callable[[Database], object] = lambda _: None, queue_file: QueueFile | None = None
+) -> Platform:
     """Migrate the database, create the secret and load the seed. The sealer is not started.
 
     Args:
         opened: called with the database before the first statement.
+        queue_file: as for `check_files`.
 
     Raises:
         ValueError: the data folder or the database is unusable.
         DamagedFile: the key of the local issuer is unusable.
     """
-    data_directory.check_files(settings)
+    data_directory.check_files(settings, queue_file)
     clock = clock_from_environment(os.environ)
     database = Database(settings.database_url)
     opened(database)
@@ -193,8 +197,10 @@ def open_platform(settings: Settings, opened: Callable[[Database], object] = lam
     )
 
 
-def open_worker(database: Database, clock: Clock, settings: Settings, **intervals: float) -> Worker:
-    """Return the worker with all types of jobs, not started. `intervals` are those of `Worker`, in seconds."""
+def open_worker(
+    database: Database, clock: Clock, settings: Settings, queue_file: QueueFile | None = None, **intervals: float
+) -> Worker:
+    """Return the worker with all types of jobs, not started. The arguments are those of `Worker`."""
     max_tries = settings.operation_tries
     return Worker(
         database,
@@ -206,6 +212,7 @@ def open_worker(database: Database, clock: Clock, settings: Settings, **interval
         },
         provisioning.plan_again,
         RetentionSweep(database, clock, settings.retention).remove_batch,
+        queue_file,
         **intervals,
     )
 
@@ -260,8 +267,10 @@ def create_app(settings: Settings, opened: Callable[[Database], object] = lambda
         RuntimeError: a route has no policy.
     """
     app = Application(settings)
-    platform = app.state.platform = open_platform(settings, opened)
-    app.state.worker = open_worker(platform.database, platform.clock, settings)
+    # Shared, so that a start checks the file once.
+    queue_file = QueueFile(settings.data_dir / data_directory.WORKFLOWS)
+    platform = app.state.platform = open_platform(settings, opened, queue_file)
+    app.state.worker = open_worker(platform.database, platform.clock, settings, queue_file)
     platform.check_operations = app.state.worker.check
     if isinstance(platform.issuer, LocalIssuer):
         platform.check_issuer = platform.issuer.check

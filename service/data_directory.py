@@ -10,8 +10,8 @@ import stat
 from pathlib import Path
 
 from service import files
-from service.jobs import queue_file
 from service.jobs.dbos_queue import sqlite_file
+from service.jobs.queue_file import DAMAGED, QueueFile
 from service.seed.loader import KEY_FILE
 from service.settings import Settings
 
@@ -24,8 +24,11 @@ WAY_BACK = "restore a backup (frost platform restore FILE), or delete all data (
 _SUFFIXES = ("", "-wal", "-shm")
 
 
-def check_files(settings: Settings) -> None:
+def check_files(settings: Settings, queue: QueueFile | None = None) -> None:
     """Check the files that the platform needs, before the database is opened.
+
+    Args:
+        queue: `workflows.db`, to keep the result of its check.
 
     Raises:
         ValueError: a file is missing, damaged or inaccessible. The message names the file and what to do.
@@ -46,7 +49,7 @@ def check_files(settings: Settings) -> None:
     if _is_own_database(settings) and was_loaded(settings) and not _size(Path(database)):
         state = "empty" if Path(database).exists() else "missing"
         raise ValueError(f"{database} is {state}, but a platform has stored its data there; {WAY_BACK}")
-    if queue_file.check(folder / WORKFLOWS) == queue_file.DAMAGED:
+    if (queue or QueueFile(folder / WORKFLOWS)).check() == DAMAGED:
         raise ValueError(
             f"{folder / WORKFLOWS} is damaged; remove the file and its -wal and -shm, and open operations start again, "
             f"or {WAY_BACK}"

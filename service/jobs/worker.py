@@ -113,6 +113,7 @@ class Worker:
         jobs: Jobs,
         plan_again: PlanAgain = no_runs,
         periodic_work: PeriodicWork = no_work,
+        queue_file: QueueFile | None = None,
         *,
         sweep_seconds: float = SWEEP_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
@@ -125,7 +126,7 @@ class Worker:
         platform_url = database.engine.url.render_as_string(hide_password=False)
         url = platform_url if shared else sqlite_url(settings.data_dir / "workflows.db")
         self._queue = DbosQueue(url, self._executor, self._run)
-        self._queue_file = None if shared else QueueFile(settings.data_dir / "workflows.db")
+        self._queue_file = None if shared else queue_file or QueueFile(settings.data_dir / "workflows.db")
         self._queue_lock = threading.Lock()
         """Held by a launch and by a check of the file, whose locks would make the other fail."""
         self._has_failed = False

@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import SQLAlchemyError
 
 from service import data_directory
-from service.app import open_platform
+from service.app import create_app, open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import platform_state
@@ -262,6 +262,21 @@ def test_the_queue_file_is_checked_again_when_it_has_changed(folder: Path) -> No
     assert [checked.check(), checked.check()] == ["damaged", "damaged"]
     (folder / "workflows.db").unlink()
     assert checked.check() == "ok"
+
+
+def test_a_start_checks_the_queue_file_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[Path] = []
+    check = queue_file.check
+
+    def count(path: Path) -> str:
+        checks.append(path)
+        return check(path)
+
+    monkeypatch.setattr(queue_file, "check", count)
+    app = create_app(settings_of(folder))
+    with closing(app.state.platform.database):
+        assert app.state.worker.check() == "ok"
+    assert checks == [folder / "workflows.db"]
 
 
 # issuer.jwk
