@@ -21,7 +21,7 @@ from service.db.statements import (
     records,
 )
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
-from service.iam.group_queries import with_names
+from service.iam.group_queries import MAX_COMPARED_NAMES, with_names
 from service.principals.grants import entitled_membership
 
 _ATTACHMENTS = (
@@ -73,9 +73,13 @@ MAX_SIMILAR_NAMES = 1_000
 
 
 def similar_names(connection: Connection, tenant_id: str, name: str) -> Sequence[str]:
-    """Return at most 1,000 names of policies that are easily confused with a name, itself included."""
+    """Return at most 1,000 names of policies that are easily confused with a name, itself included.
+
+    As with groups, a limited number of names is compared, which does not hide an equal name.
+    """
     key = name_key(name)
-    names = connection.scalars(select(policies.c.name).where(policies.c.tenant_id == tenant_id).distinct())
+    query = select(policies.c.name).where(policies.c.tenant_id == tenant_id).distinct().order_by(policies.c.name)
+    names = {name: None, **dict.fromkeys(connection.scalars(query.limit(MAX_COMPARED_NAMES)))}
     return [one for one in names if name_key(one) == key][:MAX_SIMILAR_NAMES]
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from service.db import tables
 from service.db.engine import Database
+from service.iam import policy_queries
 from tests.people import ADMIN, MEMBER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, READ, Iam, allow, code, deny, details, document, document_text, trial
 from tests.service.account import Key
@@ -74,6 +75,18 @@ def test_policies_of_a_tenant_are_found_by_name_in_pages_of_their_own(iam: Iam) 
     answers = [iam.ask("GET", f"/iam/policies/{policies[0]}/versions/{version}") for version in ("2", "x")]
     for answer in (*answers, iam.attach(policies[0], "workload_identity", "x")):
         assert (answer.status, answer.body) == (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
+
+
+def test_the_names_that_are_compared_are_limited_and_do_not_hide_an_equal_name(
+    iam: Iam, demo_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = f"zz {uuid4()}"
+    for spelling in ("AA first", called, called.upper()):
+        iam.policy(spelling, READING)
+    with demo_database.read() as connection:
+        assert set(policy_queries.similar_names(connection, WEB_SHOP, called)) == {called, called.upper()}
+        monkeypatch.setattr(policy_queries, "MAX_COMPARED_NAMES", 1)
+        assert policy_queries.similar_names(connection, WEB_SHOP, called) == [called]
 
 
 INVALID: list[tuple[Any, str, str]] = [
