@@ -1,5 +1,6 @@
 """Groups and their members over HTTP."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from service.api.responses import audit_in_tenant, created, etag, no_content, or
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.endpoints import GROUP, GROUPS
+from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, representations
@@ -55,12 +57,13 @@ def create_group(
     """Create an empty group. A repeated request with the same `Idempotency-Key` returns the same group."""
     tenant_id, now, new_id = context.tenant_id, platform.clock.now(), str(uuid4())
     name, description = validation.display_name(body.name, "name"), validation.description(body.description)
+    compared = _compare_names(platform, tenant_id, name)
     with change(platform, context) as (connection, context):
         group_id = resolve_idempotency_key(
             connection, context, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), new_id, now
         )
         if group_id == new_id:
-            require_free(connection, tenant_id, name, None)
+            require_free(connection, tenant_id, name, None, compared)
             group_queries.add(
                 connection,
                 {
@@ -116,12 +119,13 @@ def update_group(
         values["name"] = validation.display_name(body.name, "name")
     if body.description is not None:
         values["description"] = validation.description(body.description)
+    compared = _compare_names(platform, tenant_id, values["name"]) if "name" in values else {}
     with change(platform, context) as (connection, context):
         before = get_group_or_404(connection, context, group_id)
         require_fresh(connection, before, if_match)
         changes = {name: value for name, value in values.items() if getattr(before, name) != value}
         if "name" in changes:
-            require_free(connection, tenant_id, changes["name"], before)
+            require_free(connection, tenant_id, changes["name"], before, compared)
         if changes:
             group_queries.change(connection, before, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
@@ -221,7 +225,14 @@ def get_group_or_404(connection: Connection, context: TenantContext, group_id: s
     return or_404(group_queries.get(connection, context.tenant_id, group_id) if validation.is_id(group_id) else None)
 
 
-def require_free(connection: Connection, tenant_id: str, name: str, before: Record | None) -> None:
+def _compare_names(platform: Platform, tenant_id: str, name: str) -> Mapping[str, bool]:
+    with platform.database.read() as connection:
+        return group_queries.compare_names(connection, tenant_id, name)
+
+
+def require_free(
+    connection: Connection, tenant_id: str, name: str, before: Record | None, compared: Mapping[str, bool]
+) -> None:
     """Refuse the name of another group of the tenant, or a name that is easily confused with it.
 
     Case, compatibility characters and invisible characters do not make a name another one. Groups that have such names
@@ -229,13 +240,15 @@ def require_free(connection: Connection, tenant_id: str, name: str, before: Reco
 
     Args:
         before: The group to rename; None for a new one.
+        compared: As for `similar_name`.
 
     Raises:
         ApiError: 409 GROUP_NAME_TAKEN, with the id of the other group.
     """
     holder, similar = group_queries.named(connection, tenant_id, name), None
     if holder is None:
-        similar = group_queries.similar_name(connection, tenant_id, name, before.name if before is not None else None)
+        own = before.name if before is not None else None
+        similar = group_queries.similar_name(connection, tenant_id, name, own, compared)
         holder = None if similar is None else group_queries.named(connection, tenant_id, similar)
     if holder is None or (before is not None and holder == before.id):
         return

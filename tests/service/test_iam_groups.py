@@ -4,10 +4,13 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import insert, select
 
+from client.models.validation import name_key
 from service.db.engine import Database
 from service.db.tables import group_members, groups
+from service.iam import group_queries
 from tests.people import DATA_LAKE, STAGING, UNKNOWN_ID, WEB_SHOP
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, details
 from tests.waiting import at_once
@@ -70,6 +73,27 @@ def test_of_similar_names_created_at_the_same_moment_one_is_taken(iam: Iam) -> N
     spellings = (called, called.upper(), called.title(), f"{called}\ufe0f")
     answers = at_once([partial(iam.ask, "POST", "/iam/groups", {"name": spelling}) for spelling in spellings])
     assert sorted(answer.status for answer in answers) == [201, 409, 409, 409]
+
+
+def test_only_names_that_are_new_since_the_comparison_are_compared_in_the_transaction(
+    iam: Iam, demo_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = name()
+    iam.group(name())
+    with demo_database.read() as connection:
+        compared = group_queries.compare_names(connection, WEB_SHOP, called.upper())
+    assert list(compared.values()).count(True) == 0
+    iam.group(called)
+    folded: list[str] = []
+
+    def fold(text: str) -> str:
+        folded.append(text)
+        return name_key(text)
+
+    monkeypatch.setattr(group_queries, "name_key", fold)
+    with demo_database.write() as connection:
+        assert group_queries.similar_name(connection, WEB_SHOP, called.upper(), None, compared) == called
+    assert set(folded) == {called.upper(), called}
 
 
 def test_groups_that_have_similar_names_already_keep_them(iam: Iam, demo_database: Database) -> None:
