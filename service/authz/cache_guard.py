@@ -42,7 +42,7 @@ class CacheGuard:
         self.missing: tuple[Trigger, ...] = ()
         """Triggers that do not work, so that the caches are off."""
         self.set_backs = 0
-        self._is_suspended = False
+        self._suspensions = self._checked_suspensions = 0
         database.loop_reads.on_schema_change = self.suspend
         database.origin.on_change = partial(self._drop, "connections lead to another database or timeline")
 
@@ -56,15 +56,16 @@ class CacheGuard:
 
     def suspend(self) -> None:
         """Turn the caches off until the next check, which `confirm` runs."""
-        self._is_suspended = True
-        self._switch(is_on=False)
+        with self._lock:
+            self._suspensions += 1
+            self._switch(is_on=False)
 
     def confirm(self) -> None:
         """Check the triggers after a change of the schema. Read the revisions again that were lower.
 
         Drop the caches if the database was set back.
         """
-        if self._is_suspended:
+        if self._suspensions != self._checked_suspensions:
             self.check()
         with self._lock:
             suspected = dict(islice(self._suspected.items(), MAX_CONFIRMED))
@@ -83,26 +84,31 @@ class CacheGuard:
         """Check the origin of the database, and the triggers."""
         self._database.observe_origin()
         # Before the triggers are read: a later change of the schema suspends again.
-        self._is_suspended = False
+        suspensions = self._suspensions
         with self._database.read_committed() as connection:
             state = read_triggers(connection)
         if state.missing:
-            self._turn_off(state.missing)
-            return
-        was_off = bool(self.missing)
-        if was_off or self._alterations not in (None, state.alterations):
+            self._report(state.missing)
+        elif self.missing or self._alterations not in (None, state.alterations):
+            # Off until the increase is committed: an older snapshot has the same revisions before. After an error,
+            # `confirm` checks again.
+            self.suspend()
+            suspensions += 1
             self._clear()
             with self._database.write() as connection:
                 increase_all_revisions(connection)
             logger.warning(
                 "the triggers of revisions were altered; all revisions were increased%s",
-                ", and grants are cached again" if was_off else "",
+                ", and grants are cached again" if self.missing else "",
             )
-        self._alterations, self.missing = state.alterations, ()
-        if not self._is_suspended:
-            self._switch(is_on=True)
+        if not state.missing:
+            self._alterations = state.alterations
+        self.missing = state.missing
+        with self._lock:
+            self._checked_suspensions = suspensions
+            self._switch(is_on=not state.missing and suspensions == self._suspensions)
 
-    def _turn_off(self, missing: tuple[Trigger, ...]) -> None:
+    def _report(self, missing: tuple[Trigger, ...]) -> None:
         if missing != self.missing:
             names = ", ".join(f"{trigger.name} on {trigger.table}" for trigger in missing[:10])
             logger.error(
@@ -111,8 +117,6 @@ class CacheGuard:
                 len(missing),
                 names,
             )
-        self.missing = missing
-        self._switch(is_on=False)
 
     def _drop(self, reason: str) -> None:
         self.set_backs += 1

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from sqlalchemy import Executable, delete, text, update
 
 from service.app import open_platform
+from service.authz import cache_guard
 from service.db import tables
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
@@ -150,6 +152,84 @@ def test_sqlite_reports_a_dropped_trigger_to_the_next_request(tmp_path: Path) ->
         warm(counted)
 
 
+def is_switched_on(counted: Counted) -> bool:
+    sizes = {cache.max_size > 0 for cache in (counted.platform.subjects.tenants, counted.platform.subjects.subjects)}
+    [is_on] = sizes | {counted.platform.authorities._is_on}
+    return is_on
+
+
+def test_a_suspension_that_meets_the_end_of_a_check_keeps_the_caches_off(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop suspends while the thread of the checks turns the caches on."""
+    guard, authorities = counted.platform.cache_guard, counted.platform.authorities
+    switch, suspensions = authorities.switch, [threading.Thread(target=guard.suspend)]
+
+    def suspend_and_switch(*, is_on: bool) -> None:
+        if is_on and suspensions:
+            suspension = suspensions.pop()
+            suspension.start()
+            # With a common lock the suspension waits for the check.
+            suspension.join(0.2)
+            ended.append(suspension)
+        switch(is_on=is_on)
+
+    ended: list[threading.Thread] = []
+    monkeypatch.setattr(authorities, "switch", suspend_and_switch)
+    guard.check()
+    ended.pop().join()
+    assert not is_switched_on(counted)
+    guard.confirm()
+    assert is_switched_on(counted)
+
+
+def test_caches_are_off_until_all_revisions_are_increased(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard, states = counted.platform.cache_guard, []
+    warm(counted)
+    with dropped(counted, trigger_of_updates(counted), "api_keys"):
+        change(counted, REVOKE)
+
+    def fail(_: object) -> None:
+        states.append(is_switched_on(counted))
+        raise RuntimeError("the database is away")
+
+    before = all_revisions(counted.platform.database)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache_guard, "increase_all_revisions", fail)
+        for attempt in (guard.check, guard.confirm):
+            with pytest.raises(RuntimeError):
+                attempt()
+            assert not is_switched_on(counted)
+    assert states == [False, False]
+    assert all_revisions(counted.platform.database) == before
+    guard.confirm()
+    assert is_switched_on(counted)
+    after = all_revisions(counted.platform.database)
+    assert all(after[domain] > revision for domain, revision in before.items())
+    guard.confirm()
+    assert all_revisions(counted.platform.database) == after
+
+
+def test_a_check_that_cannot_read_the_triggers_is_repeated(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = counted.platform.cache_guard
+
+    def fail(_: object) -> None:
+        raise RuntimeError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache_guard, "read_triggers", fail)
+        with pytest.raises(RuntimeError):
+            guard.check()
+        assert is_switched_on(counted)
+        guard.suspend()
+        for attempt in (guard.confirm, guard.check, guard.confirm):
+            with pytest.raises(RuntimeError):
+                attempt()
+            assert not is_switched_on(counted)
+    guard.confirm()
+    assert is_switched_on(counted)
+
+
 def test_a_change_without_a_trigger_is_decided_in_its_transaction(
     counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +306,13 @@ def test_a_platform_that_starts_without_a_trigger_caches_nothing(counted: Counte
             "",
         ),
     ],
-    ids=["disabled", "not always", "on another table", "with another function", "for other events"],
+    ids=[
+        "disabled",
+        "not always",
+        "on another table",
+        "with another function",
+        "for other events",
+    ],
 )
 def test_a_trigger_that_is_not_the_expected_one_is_missing(
     kind: str, statements: list[str], undo: str, tmp_path: Path, demo_url: Callable[[str], str | None]
