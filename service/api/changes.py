@@ -25,11 +25,11 @@ from service.api.enforcement import enforce, require_operation
 from service.audit.entries import AuditEvent
 from service.authn.confirmation import CONFIRM
 from service.authz.context import AuthorizationContext, authorize
-from service.authz.entitlements import CATALOGUE_DOMAIN, Entitlements
+from service.authz.entitlements import Entitlements
 from service.context import Platform
 from service.db.dialect import upsert_insert
 from service.db.engine import Record
-from service.db.revisions import Revisions, lock_revisions
+from service.db.revisions import CATALOGUE_DOMAIN, Revisions, lock_revisions
 from service.db.tables import idempotency_keys
 from service.errors import ApiError, authentication_required, tenant_access_denied
 

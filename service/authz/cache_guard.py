@@ -132,3 +132,4 @@ class CacheGuard:
     def _switch(self, *, is_on: bool) -> None:
         self._authorities.switch(is_on=is_on)
         self._subjects.switch(is_on=is_on)
+        self._decisions.switch(is_on=is_on)

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar, cast
 from sqlalchemy import Connection, select
 
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants, PolicyEngineCache
+from service.db.revisions import CATALOGUE_DOMAIN
 from service.db.tables import memberships, tenants, users
 from service.principal import Principal
 from service.principals.grants import (
@@ -21,7 +22,6 @@ T = TypeVar("T")
 KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}
 
 
-CATALOGUE_DOMAIN = "catalogue"
 """The revision domain of the operations that exist. The other domains are ids of organizations, people and tenants."""
 
 

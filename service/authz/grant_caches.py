@@ -22,8 +22,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants
-from service.authz.entitlements import CATALOGUE_DOMAIN, Entitlement, Entitlements
-from service.db.revisions import Revisions, read_revisions
+from service.authz.entitlements import Entitlement, Entitlements
+from service.db.revisions import CATALOGUE_DOMAIN, Revisions, read_revisions
 from service.lru_cache import LruCache
 from service.principal import Principal
 

@@ -31,6 +31,7 @@ from service.db.tables import revisions
 
 Revisions = Mapping[str, int]
 """Revisions by domain."""
+CATALOGUE_DOMAIN = "catalogue"
 
 _LOCKED = func.lock_revisions(
     bindparam("exclusive", type_=ARRAY(Text)), bindparam("shared", type_=ARRAY(Text))

@@ -13,6 +13,7 @@ from sqlalchemy import Executable, delete, text, update
 
 from service.app import open_platform
 from service.authz import cache_guard
+from service.authz.decisions import CatalogueSnapshot
 from service.db import tables
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
@@ -253,6 +254,51 @@ def test_a_change_without_a_trigger_is_decided_in_its_transaction(
         monkeypatch.setattr(counted.platform.database, "write", demote_and_write)
         assert put() == 403
         assert not demotions
+
+
+def test_the_digest_of_the_catalogue_is_read_only_after_a_change(counted: Counted) -> None:
+    decisions, operation = counted.platform.decisions, tables.catalogue_operations.c.name == "compute:instances:list"
+
+    def read() -> tuple[int, CatalogueSnapshot]:
+        """Return how many statements read the table, and the catalogue."""
+        counted.forget()
+        with counted.platform.database.read() as connection:
+            catalogue = decisions.catalogue(connection)
+        return sum("catalogue_operations" in one for one in counted.statements), catalogue
+
+    decisions.clear()
+    # Revision 0 may be that of several states.
+    change(counted, delete(revisions))
+    _, first = read()
+    assert [read(), read()] == [(1, first)] * 2
+    change(counted, update(tables.catalogue_operations).where(operation).values(description="Other"))
+    assert [read(), read()] == [(1, first), (0, first)]
+    change(counted, update(tables.catalogue_operations).where(operation).values(access_level="write"))
+    (statements, second), third = read(), read()
+    assert (statements, third) == (2, (0, second))
+    assert (first.levels["compute:instances:list"], second.levels["compute:instances:list"]) == ("list", "write")
+    counted.platform.cache_guard.suspend()
+    assert read() == (1, second)
+    counted.platform.cache_guard.confirm()
+    assert read() == (0, second)
+
+
+def test_without_its_triggers_an_altered_catalogue_is_seen(counted: Counted) -> None:
+    decisions, database = counted.platform.decisions, counted.platform.database
+    name = "revise_catalogue_operations" + ("_update" if database.kind == "sqlite" else "")
+
+    def levels() -> set[str]:
+        with database.read() as connection:
+            return set(decisions.catalogue(connection).levels.values())
+
+    assert len(levels()) > 1
+    with dropped(counted, name, "catalogue_operations"):
+        counted.platform.cache_guard.check()
+        change(counted, update(tables.catalogue_operations).values(access_level="read"))
+        assert levels() == {"read"}
+        change(counted, update(tables.catalogue_operations).values(access_level="write"))
+    counted.platform.cache_guard.check()
+    assert levels() == {"write"}
 
 
 def test_a_platform_that_starts_without_a_trigger_caches_nothing(counted: Counted) -> None:
