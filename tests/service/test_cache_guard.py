@@ -343,6 +343,16 @@ def test_a_platform_that_starts_without_a_trigger_caches_nothing(counted: Counte
             "",
         ),
         (
+            # A revocation changes another column.
+            [
+                "DROP TRIGGER revise_api_keys ON api_keys",
+                "CREATE CONSTRAINT TRIGGER revise_api_keys AFTER UPDATE OF scopes OR DELETE ON api_keys"
+                " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION revise_api_keys()",
+                "ALTER TABLE api_keys ENABLE ALWAYS TRIGGER revise_api_keys",
+            ],
+            "",
+        ),
+        (
             [
                 "DROP TRIGGER revise_api_keys ON api_keys",
                 "CREATE TRIGGER revise_api_keys AFTER DELETE ON api_keys FOR EACH ROW"
@@ -357,6 +367,7 @@ def test_a_platform_that_starts_without_a_trigger_caches_nothing(counted: Counte
         "not always",
         "on another table",
         "with another function",
+        "for other columns",
         "for other events",
     ],
 )
@@ -371,6 +382,33 @@ def test_a_trigger_that_is_not_the_expected_one_is_missing(
             run(counted, undo)
             counted.platform.cache_guard.check()
             assert counted.platform.cache_guard.missing == ()
+
+
+@pytest.mark.parametrize(
+    "weaken",
+    [
+        lambda sql: sql.replace("UPDATE OF tenant_id,", "UPDATE OF name,").replace(", revoked_at", ""),
+        lambda sql: sql.replace(" BEGIN ", " WHEN OLD.revoked_at = 1 BEGIN "),
+        lambda sql: sql.replace("OLD.tenant_id", "OLD.user_id").replace("NEW.tenant_id", "NEW.user_id"),
+        lambda sql: sql.replace(" WHERE true", " WHERE false"),
+    ],
+    ids=["for other columns", "with a condition", "for other domains", "without rows"],
+)
+def test_a_weakened_trigger_of_sqlite_is_missing_at_the_start(tmp_path: Path, weaken: Callable[[str], str]) -> None:
+    with closing(Counted(tmp_path, None)) as counted:
+        name = "revise_api_keys_update"
+        [definition] = fetch_scalars(
+            counted.platform.database, text(f"SELECT sql FROM sqlite_master WHERE name = '{name}'")
+        )
+        assert weaken(definition) != definition
+        run(counted, f"DROP TRIGGER {name}", weaken(definition))
+        started = open_platform(counted.platform.settings)
+        assert [each.name for each in started.cache_guard.missing] == [name]
+        spaced = definition.replace(" BEGIN ", "\nBEGIN\n  ").replace("ON api_keys", 'ON "api_keys"')
+        run(counted, f"DROP TRIGGER {name}", spaced)
+        started.cache_guard.check()
+        assert started.cache_guard.missing == ()
+        started.database.close()
 
 
 def test_triggers_that_were_altered_between_two_checks_increase_all_revisions(counted: Counted) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from service.db.tables import (
     rate_limits,
     revisions,
 )
+from service.db.triggers import read_triggers
 from service.operator import backup_archive
 from service.operator.backup import create_backup
 from service.settings import from_arguments
@@ -121,12 +123,24 @@ def test_a_database_of_an_older_version_keeps_its_rows(kind: str, revision: str,
         limits.renew("k", 1)
     assert fetch_scalars(database, select(rate_limits.c.key_id)) == ["k"]
     with database.read() as connection:
+        assert read_triggers(connection).missing == ()
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         history = connection.execute(select(default_tag_versions)).one()
         assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
     execute(database, update(memberships).values(role="member"))
     assert set(fetch_scalars(database, select(revisions.c.domain))) == {"u", "o"}
     database.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("revision", [f"{number:04}" for number in (*range(1, 8), 9, 10, *range(12, 20))])
+def test_each_migration_leaves_the_expected_triggers(kind: str, revision: str, new_database_url: NewUrl) -> None:
+    with closing(Database(new_database_url(kind, False))) as database:
+        with database.write() as connection:
+            migrate.create(connection, revision)
+        migrate.upgrade(database)
+        with database.read() as connection:
+            assert read_triggers(connection).missing == ()
 
 
 def contents(database: Database) -> dict[str, dict[str, Any]]:
