@@ -17,9 +17,9 @@ from service.db.change_thread import ChangeThread
 from service.db.dialect import Busy, is_lock_timeout
 from service.db.group_commit import GroupCommit
 from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
-from service.db.origin import Origin, origin_of_file
+from service.db.origin import Origin
 from service.db.prepared import NotPreparedError, PreparedConnection, PreparedStatements
-from service.db.storage import SqliteFiles, is_damage, is_storage_failure
+from service.db.storage import SqliteFiles, identity, is_damage, is_storage_failure
 from service.db.tables import complete_for_postgresql, platform_state, read_json
 
 # `application_name` of connections. A restore waits until none is open.
@@ -75,7 +75,6 @@ class Database:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
         self.origin = Origin()
-        self._path = parsed.database
         if backend == "sqlite":
             self.kind = "sqlite"
             self.engine = sqlite.create_sqlite_engine(parsed)
@@ -197,14 +196,18 @@ class Database:
     def observe_origin(self) -> None:
         """Compare the origin of the database with that of the previous connection."""
         if self.kind == "sqlite":
-            self.origin.observe(origin_of_file(self._path))
+            self._observe_file()
             return
         with self.autocommit() as connection:
             self.origin.observe_postgresql(connection.connection.driver_connection)
 
+    def _observe_file(self) -> None:
+        if self.files is not None:
+            self.origin.observe(identity(self.files.path))
+
     def _observe_connection(self, driver_connection: Any, record: object) -> None:
         if self.kind == "sqlite":
-            self.origin.observe(origin_of_file(self._path))
+            self._observe_file()
         else:
             self.origin.observe_postgresql(driver_connection)
 

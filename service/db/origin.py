@@ -3,8 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable, Hashable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -16,16 +14,6 @@ SELECT (SELECT system_identifier FROM pg_control_system())::text,
        (SELECT oid FROM pg_database WHERE datname = current_database())::text,
        CASE WHEN pg_is_in_recovery() THEN NULL ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
 """
-
-
-def origin_of_file(path: str | None) -> tuple[int, int] | None:
-    """Return device and inode of a SQLite file; None if it does not exist."""
-    if not path or path == ":memory:":
-        return None
-    with suppress(OSError):
-        status = Path(path).stat()
-        return status.st_dev, status.st_ino
-    return None
 
 
 class Origin:
