@@ -49,7 +49,8 @@ class PageTrail:
     def advance(self, document: Any, member: str | None) -> None:
         """Go on to the page after a response, whose records are in `member`.
 
-        A list that leads back to an earlier page repeats the first item of that page, so only these are compared.
+        A list that leads back to an earlier page repeats the first item of that page, so only these are compared. A
+        list of one page has nothing to compare.
 
         Raises:
             FrostError: The page is empty but not the last one, repeats a cursor or an item of an earlier page, or is
@@ -57,8 +58,8 @@ class PageTrail:
         """
         self.cursor = next_cursor(document) or None
         self._pages += 1
-        items = [hash(json.dumps(item, sort_keys=True)) for item in document[member]]
-        if not self._first_items.isdisjoint(items):
+        items = document[member]
+        if self._first_items and not self._first_items.isdisjoint(map(_hash, items)):
             raise _endless("an item", ITEM_REPEATED)
         if self.cursor is None:
             return
@@ -70,7 +71,7 @@ class PageTrail:
             )
         if self.cursor in self._cursors:
             raise _endless("a cursor", CURSOR_REPEATED)
-        self._first_items.add(items[0])
+        self._first_items.add(_hash(items[0]))
         self._cursors.add(self.cursor)
         if self._pages >= self._limits.most:
             raise FrostError(
@@ -80,6 +81,11 @@ class PageTrail:
             )
         if self._pages == self._limits.notice:
             self._notify(f"{self._pages:,} pages read, and the list has more")
+
+
+def _hash(item: Any) -> int:
+    """Return a hash of all members: a record that changed in the meantime may be on a later page again."""
+    return hash(json.dumps(item, sort_keys=True))
 
 
 def next_cursor(document: Any) -> str:

@@ -15,7 +15,7 @@ from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
 from client.transport.call import Request, no_content, page_query
 from client.transport.exchange import Timing
-from client.transport.pages import PageLimits
+from client.transport.pages import PageLimits, PageTrail
 from tests.client.scripted import TENANT, Ended, Scripted
 from tests.client.wire import Context, Service, answer
 
@@ -52,6 +52,21 @@ ENDLESS: dict[str, tuple[list[bytes], str]] = {
     "has an empty page": ([named("a", "1"), answer(200, {"groups": [], "nextCursor": "2"})], "EMPTY_PAGE"),
     "has one page too many": ([named(name, f"{name}-next") for name in "abcd"], "LIST_INCOMPLETE"),
 }
+
+
+def test_a_list_of_one_page_has_no_item_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def dumps(item: dict[str, str], **_: bool) -> str:
+        hashed.append(item["id"])
+        return ""
+
+    monkeypatch.setattr("client.transport.pages.json.dumps", dumps)
+    PageTrail("").advance({"groups": [GROUP, GROUP], "nextCursor": ""}, "groups")
+    assert hashed == []
+    trail = PageTrail("")
+    trail.advance({"groups": [GROUP, {**GROUP, "id": "second"}], "nextCursor": "more"}, "groups")
+    assert hashed == ["g"]
 
 
 @pytest.mark.parametrize("fault", ENDLESS)
