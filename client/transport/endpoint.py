@@ -225,7 +225,9 @@ def authorities(environ: Mapping[str, str]) -> SSLContext:
         raise _unusable("SSL_CERT_DIR", folders, "no such directory")
     try:
         context = ssl.create_default_context()
-    except OSError as error:  # Python opens this file, the log of TLS secrets
+    except OSError as error:
+        if "SSLKEYLOGFILE" not in os.environ:  # Python opens this file, the log of TLS secrets
+            raise
         raise _unusable("SSLKEYLOGFILE", os.environ.get("SSLKEYLOGFILE", ""), error.strerror) from error
     for name in ("SSL_CERT_FILE", "FROST_CA_FILE"):
         file = environ.get(name)

@@ -1,11 +1,13 @@
 """Endpoints: accepted forms, and refused targets for credentials."""
 
+import ssl
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from client.errors import Exit, FrostError
-from client.transport.endpoint import Endpoint, issuer_route
+from client.transport.endpoint import Endpoint, authorities, issuer_route
 from client.transport.proxy import is_excepted, proxy_for
 
 LOCAL = Endpoint.parse("unix:/home/me/.cli/platform/api.sock")
@@ -164,3 +166,16 @@ def test_any_text_of_a_proxy_variable_is_a_proxy_or_a_usage_error(text: str) -> 
                 raise
         else:
             assert proxy is None or proxy.variable == "ALL_PROXY"
+
+
+def test_only_a_variable_that_is_set_is_named_for_the_log_of_tls_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    def create_default_context() -> ssl.SSLContext:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(ssl, "create_default_context", create_default_context)
+    monkeypatch.delenv("SSLKEYLOGFILE", raising=False)
+    with pytest.raises(OSError, match="Too many open files"):
+        authorities({})
+    monkeypatch.setenv("SSLKEYLOGFILE", "/keys")
+    with pytest.raises(FrostError, match="SSLKEYLOGFILE /keys cannot be used"):
+        authorities({})
