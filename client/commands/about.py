@@ -30,7 +30,8 @@ def help_of(run: Invocation, words: tuple[str, ...]) -> None:
 @leaf("version")
 def version(run: Invocation) -> None:
     """Show the version of frost."""
-    if run.output.structured:
-        run.output.document({"version": __version__})
+    output = run.talk  # the version does not depend on the config file, which may be damaged
+    if output.structured:
+        output.document({"version": __version__})
     else:
-        run.output.text(f"frost {__version__}")
+        output.text(f"frost {__version__}")

@@ -113,6 +113,19 @@ def test_version_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"frost {__version__}\n"
 
 
+def test_the_version_does_not_need_a_readable_config_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = tmp_path / ".cli" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("output_format: [")
+    config.chmod(0o600)
+    for words, out in (("version", f"frost {__version__}\n"), ("version -o yaml", f'version: "{__version__}"\n')):
+        assert main(words.split()) == 0
+        assert capsys.readouterr().out == out
+
+
 # docs/commands.md has the required flags and the choices of every command.
 @pytest.mark.parametrize(
     ("words", "parts"),
