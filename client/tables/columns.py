@@ -20,8 +20,8 @@ def json_of(record: object) -> Record:
 
 
 UNKNOWN = "—"
-MEGABYTES_IN_GB = 1024
 """Cell of an unknown value; unknown is not 0."""
+MEGABYTES_IN_GB = 1024
 
 
 class Column(NamedTuple):
@@ -332,15 +332,15 @@ def kind_and_id(record: Record) -> tuple[str, str]:
 def format_remaining(left: timedelta) -> str:
     """Format remaining time in its largest unit, up to days: `353d`, `5h`, `12m`.
 
-    The time is rounded up to the next smaller unit first: a key that was created a moment ago for 365 days has 365 days
-    left, not 364.
+    Days and hours are rounded down after the next full minute: a key that was created a moment ago for 365 days has
+    365 days left, not 364.
     """
     seconds = max(0, int(left.total_seconds()))
-    for size, smaller, letter in ((86400, 3600, "d"), (3600, 60, "h"), (60, 1, "m")):
-        rounded = -(-seconds // smaller) * smaller
-        if rounded >= size:
-            return f"{rounded // size}{letter}"
-    return f"{seconds}s"
+    full_minute = -(-seconds // 60) * 60
+    for size, letter in ((86400, "d"), (3600, "h")):
+        if full_minute >= size:
+            return f"{full_minute // size}{letter}"
+    return f"{seconds // 60}m" if seconds >= 60 else f"{seconds}s"
 
 
 def exact(value: object, now: datetime) -> str:

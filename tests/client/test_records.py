@@ -1,7 +1,7 @@
 """Kinds of records: texts of cells and order of columns."""
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,6 +17,7 @@ from client.tables.columns import (
     cells,
     columns,
     exact,
+    format_remaining,
     quantity,
     time_text,
 )
@@ -119,6 +120,18 @@ def test_times_ages_and_quota_figures_are_shown_in_one_unit() -> None:
         assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert exact("2026-11-21T12:05:00+02:00", now) == "2026-11-21 10:05:00Z, 1h ago"
+    for left, text in (
+        (timedelta(days=365) - timedelta(seconds=2), "365d"),
+        (timedelta(days=365), "365d"),
+        (timedelta(days=364, hours=23), "364d"),
+        (timedelta(hours=23, seconds=1), "23h"),
+        (timedelta(hours=4, minutes=59), "4h"),
+        (timedelta(hours=5) - timedelta(seconds=1), "5h"),
+        (timedelta(minutes=12, seconds=59), "12m"),
+        (timedelta(seconds=59), "59s"),
+        (timedelta(seconds=-1), "0s"),
+    ):
+        assert format_remaining(left) == text
     # A figure that is not whole keeps its decimal: 1000 MB is not 1 GB.
     sizes = {65536: "64", 4096: "4", 1536: "1.5", 1024: "1", 1000: "1.0", 1600: "1.6", 512: "0.5", 256: "0.3", 0: "0"}
     for megabytes, text in (sizes | {514048: "502", 514049: "502.0", 1023: "1.0", 1025: "1.0", 103: "0.1"}).items():
