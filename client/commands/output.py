@@ -304,7 +304,9 @@ def refuse_unread_answer(refused: str, hint: str) -> None:
     device have none. Nothing is read.
     """
     if not sys.stdin.isatty() and _may_have_answer(sys.stdin.fileno()):
-        raise usage(f"{refused}, and standard input has data, but is not a terminal for a confirmation", hint)
+        raise usage(
+            f"{refused}, and standard input is a file or has data, but is not a terminal for a confirmation", hint
+        )
 
 
 def _may_have_answer(descriptor: int) -> bool:

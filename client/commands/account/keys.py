@@ -34,7 +34,9 @@ api_key = Group(
     help="Manage your API keys.",
 )
 
-YES = Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required if standard input has data.")
+YES = Option(
+    ["--yes"], is_flag=True, help="Do not ask for confirmation; required if standard input is a file or has data."
+)
 _SKIP = "use --yes to skip the confirmation"
 ID = name_argument("key_name", "KEY", "one of your keys", own_key_names)
 
