@@ -31,15 +31,34 @@ def can_be_process_1() -> bool:
     return bool(shutil.which("unshare")) and subprocess.run([*CONTAINER, "true"], capture_output=True).returncode == 0
 
 
-class Start(Api):
-    """A platform that starts, with its data in a folder of its own."""
+HOLD = """
+import sys, threading
+class Hold:
+    def find_spec(name, path=None, target=None):
+        if name == "service.server":
+            threading.Event().wait()
+sys.meta_path.insert(0, Hold)
+"""
+"""A `sitecustomize` module with which the import of the server never ends."""
 
-    def __init__(self, *flags: str, is_process_1: bool = False, serve: bool = False) -> None:
+
+class Start(Api):
+    """A platform that starts, with its data in a folder of its own.
+
+    Args:
+        serve: Start it with `frost platform serve`.
+        hold: Stop before the server is imported, after the socket exists.
+    """
+
+    def __init__(self, *flags: str, is_process_1: bool = False, serve: bool = False, hold: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="frost-")) / "platform"
         program = ["-m", "tui", "platform", "serve"] if serve else ["-m", "service"]
         words = [sys.executable, *program, "--data-dir", str(self.folder), "--world", "empty", *flags]
         self.is_process_1 = is_process_1
         environment = {**os.environ, "HOME": str(self.folder.parent)}
+        if hold:
+            (self.folder.parent / "sitecustomize.py").write_text(HOLD)
+            environment["PYTHONPATH"] = str(self.folder.parent)
         with (self.folder.parent / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [*CONTAINER, *words] if is_process_1 else words, env=environment, stdout=log, stderr=log
@@ -89,8 +108,8 @@ def is_process_1(request: pytest.FixtureRequest) -> bool:
 def start(is_process_1: bool) -> Iterator[Callable[..., Start]]:
     started: list[Start] = []
 
-    def begin(*flags: str, serve: bool = False) -> Start:
-        started.append(Start(*flags, is_process_1=is_process_1, serve=serve))
+    def begin(*flags: str, serve: bool = False, hold: bool = False) -> Start:
+        started.append(Start(*flags, is_process_1=is_process_1, serve=serve, hold=hold))
         return started[-1]
 
     yield begin
@@ -100,7 +119,7 @@ def start(is_process_1: bool) -> Iterator[Callable[..., Start]]:
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number.name)
 def test_a_signal_while_the_modules_load_ends_the_start(start: Callable[..., Start], number: signal.Signals) -> None:
-    starting = start()
+    starting = start(hold=True)
     until(starting.socket.exists)
     assert starting.end(number) == 128 + number
     assert f"stopped by {number.name} while starting" in starting.log
@@ -111,7 +130,7 @@ def test_a_signal_while_the_modules_load_ends_the_start(start: Callable[..., Sta
 def test_no_signal_is_lost_while_the_command_becomes_the_platform(start: Callable[..., Start]) -> None:
     """The interpreter starts again in the same process, without a handler at first."""
     for _ in range(5):
-        starting = start(serve=True)
+        starting = start(serve=True, hold=True)
         until(lambda: b"\0service\0" in starting.command(), pause=0.0)  # noqa: B023
         assert starting.end(signal.SIGTERM) == 128 + signal.SIGTERM
 

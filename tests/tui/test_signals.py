@@ -77,8 +77,14 @@ def end(program: Program, before: list[Any], number: signal.Signals) -> None:
 
 
 def starting(program: Program) -> None:
-    """The thread that waits for signals has begun."""
-    until(lambda: len(list(Path(f"/proc/{program.pid}/task").iterdir())) >= 2)
+    """The handlers of the signals are installed. Python 3.11 gives the thread that acts on them no name in /proc."""
+
+    def catches_all() -> bool:
+        status = Path(f"/proc/{program.pid}/status").read_text()
+        caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+        return all(caught >> (number - 1) & 1 for number in SIGNALS)
+
+    until(catches_all)
 
 
 def loading(program: Program) -> None:
