@@ -149,6 +149,19 @@ async def test_the_palette_of_the_editor_opens_screens_and_records(edit: Edit) -
     assert frame.current.NAME == "groups"
 
 
+@pytest.mark.parametrize("key", ["tab", "f2"])
+async def test_a_text_that_is_read_only_is_not_completed(edit: Edit, key: str) -> None:
+    it = await edit(policy=None, text='{"rules": [{"operations": ["comp"]}]}')
+    before = it.text
+    it.editor.pane.read_only = True
+    it.editor.pane.show_line(0, before.index('comp"') + 4)
+    await it.press(key)
+    await it.ui.pilot.pause()
+    assert not it.editor.popup.is_open
+    await it.press("enter")
+    assert it.text == before
+
+
 async def test_tab_in_a_string_completes_and_never_indents(edit: Edit) -> None:
     it = await edit(policy=None, text='{"rules": [{"operations": ["comp"]}]}')
     before = it.text

@@ -209,7 +209,7 @@ class PolicyText(TextArea):
             event.stop()
             event.prevent_default()
             self.post_message(self.Left())
-        elif event.key == "tab" and self._in_string():
+        elif event.key == "tab" and not self.read_only and self._in_string():
             event.stop()
             event.prevent_default()
             self.post_message(self.CompletionWanted())
