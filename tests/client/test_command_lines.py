@@ -9,7 +9,7 @@ import pytest
 from client.commands.command import Group
 from client.commands.invocation import Invocation
 from client.commands.root import root
-from client.texts.command_lines import COMMAND, with_flags
+from client.texts.command_lines import COMMAND, command_with_flags, with_flags
 from tests.client.scripted import TENANT, Scripted
 
 OTHER = "c169179d-57e5-43c5-bb9c-7dd71336348d"
@@ -90,6 +90,37 @@ def test_commands_about_a_tenant_get_the_tenant(text: str, completed: str | None
     assert with_flags(text, tenant=TENANT).startswith(expected)
     assert with_flags("stop it: frost platform audit verify", data_dir="/a b").endswith("verify --data-dir '/a b'")
     assert with_flags("see frost platform backup --help", data_dir="/a").endswith("backup --help")
+
+
+@pytest.mark.parametrize(
+    ("text", "completed"),
+    [
+        ('policy 1 has the name "frost iam policy list" too', None),
+        ("'frost iam policy list' is the name of 2 policies", None),
+        ('"x --config y" is in use (see frost iam group list)', "list --config c)"),
+        ("see frost iam group list --config a, or frost whoami", "group list --config a, or frost whoami --config c"),
+        ("the platform's context; frost whoami, it's 'x --config y'", "frost whoami --config c, it's"),
+        (
+            "frost iam group list --filter 'it'\"'\"'s --config y'",
+            "group list --config c --filter 'it'\"'\"'s --config y'",
+        ),
+        ("frost iam group list --config=a", None),
+        ("frost iam group list --config-like", "group list --config c --config-like"),
+    ],
+)
+def test_values_in_quotes_are_neither_commands_nor_flags(text: str, completed: str | None) -> None:
+    assert (completed or text) in with_flags(text, config="c")
+
+
+def test_a_value_of_a_command_line_is_no_flag() -> None:
+    for name in ("x --config y", "frost iam policy list", "it's --tenant", "--config"):
+        line = shlex.join(["frost", "iam", "policy", "create", f"--name={name}", "--document", "@FILE"])
+        completed = command_with_flags(line, config="my file", tenant=TENANT)
+        assert completed == line.replace("create", f"create --config 'my file' --tenant {TENANT}")
+        assert f"--name={name}" in shlex.split(completed)
+    assert command_with_flags("frost platform status", config="c") == "frost platform status"
+    line = "frost iam policy list --config a --tenant b"
+    assert command_with_flags(line, config="c", tenant=TENANT) == line
 
 
 def test_hints_and_notes_have_the_flags_of_the_invocation(platform: Scripted) -> None:

@@ -158,9 +158,9 @@ class Action:
         line = self.command(context)
         if context.config_flag is None and context.tenant_flag is None:
             return line
-        from client.texts.command_lines import with_flags
+        from client.texts.command_lines import command_with_flags
 
-        return with_flags(line, config=context.config_flag, tenant=context.tenant_flag)
+        return command_with_flags(line, config=context.config_flag, tenant=context.tenant_flag)
 
 
 def line(*arguments: str) -> str:

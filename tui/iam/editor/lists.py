@@ -276,7 +276,9 @@ class CompletionController:
     def complete_text(self, text: str, *, unasked: bool = False) -> None:
         """Offer completions at the cursor. With `unasked`, only inside a word."""
         pane, lines = self._pane, Lines(text)
-        offer = None if pane.read_only else completion.in_text(text, lines.offset(*pane.cursor_location), self.catalogue)
+        offer = (
+            None if pane.read_only else completion.in_text(text, lines.offset(*pane.cursor_location), self.catalogue)
+        )
         if offer is None or (unasked and not offer.typed):
             self.close()
             if not unasked:
