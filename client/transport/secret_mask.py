@@ -2,7 +2,7 @@
 
 Text of a platform is printed and kept: in errors, tables, documents and logs of pipelines. A platform, or a proxy in
 front of it, may repeat the credential in any of them. Only the whole credential is masked: the first characters of an
-API key identify it in lists.
+API key identify it in lists. Events of a stream are not masked: they only name what to read again.
 """
 
 from __future__ import annotations
