@@ -82,28 +82,28 @@ def is_id(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
-def stored(text: str) -> str:
+def normalize_name(text: str) -> str:
     """Return a name as the platform stores it: in normal form C, without surrounding whitespace."""
     return unicodedata.normalize("NFC", text).strip()
 
 
 def folded(text: str) -> str:
     """Return the canonical caseless form of a stored name (Unicode 3.13, D145)."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", stored(text)).casefold())
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", normalize_name(text)).casefold())
 
 
-def named(
+def find_by_name(
     records: Iterable[T], name: str, names_of: Callable[[T], Iterable[str]], *, exact_first: bool = True
 ) -> list[T]:
     """Return the records with a name in exactly this spelling; without any, those with the name in any letter case.
 
     With `exact_first` false, all spellings count alike.
     """
-    exact, folded_name = stored(name), folded(name)
+    exact, folded_name = normalize_name(name), folded(name)
     matches = [record for record in records if folded_name in map(folded, names_of(record))]
     if not exact_first:
         return matches
-    return [record for record in matches if exact in map(stored, names_of(record))] or matches
+    return [record for record in matches if exact in map(normalize_name, names_of(record))] or matches
 
 
 def match(
@@ -127,7 +127,7 @@ def match(
     Raises:
         FrostError: Several records have the name (exit 1). Its details have the candidates.
     """
-    matches = named(records, name, kind.names, exact_first=kind.exact_first)
+    matches = find_by_name(records, name, kind.names, exact_first=kind.exact_first)
     if prefer is not None:
         matches = [record for record in matches if prefer(record)] or matches
     if len(matches) > 1:

@@ -220,9 +220,9 @@ def _names_and_ids(
     """
     from collections import Counter
 
-    from client.name_lookup import folded, is_id, stored
+    from client.name_lookup import folded, is_id, normalize_name
 
-    form = stored if kind.exact_first else folded
+    form = normalize_name if kind.exact_first else folded
     counts = Counter(name for record in records for name in set(map(form, kind.names(record))))
     pairs: dict[str, str] = {}
     for record in records:

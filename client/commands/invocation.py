@@ -13,7 +13,7 @@ from client.paths import has_home
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.commands.given_words import Given
+    from client.commands.command_line_arguments import CommandLineArgument
     from client.config.reader import Config, Context, Selected
     from client.connection import Connection
     from client.errors import FrostError
@@ -57,7 +57,7 @@ class Invocation:
         self.config_may_be_missing = False
         """Set by commands that create the file of `--config`."""
         self.arguments = list(arguments)  # the parser takes words from the list that it gets
-        self.given: list[Given] = []
+        self.command_line_arguments: list[CommandLineArgument] = []
         """The parameters on the command line, in the order of their words."""
         self.command_path = "frost"
         """The words of the command, `frost tenant list`, once it runs."""
@@ -132,13 +132,13 @@ class Invocation:
 
     def command_line(self, *, without: Collection[str] = (), added: Sequence[str] = ()) -> str:
         """Return this command line, quoted for a shell, without some parameters and with further words."""
-        from client.commands.given_words import command_line
+        from client.commands.command_line_arguments import command_line
 
-        return command_line(self.command_path, self.given, without=without, added=added)
+        return command_line(self.command_path, self.command_line_arguments, without=without, added=added)
 
     def complete_commands(self, text: str) -> str:
         """Return a message whose commands have the flags of this one that select a file, a tenant and a folder."""
-        data_dir = next((one.words[-1] for one in self.given if one.name == "data_dir"), None)
+        data_dir = next((one.words[-1] for one in self.command_line_arguments if one.name == "data_dir"), None)
         if self.flags.config is None and self.flags.tenant is None and data_dir is None:
             return text
         from client.texts.command_lines import with_flags

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from client.commands.given_words import Repeat, remember
+from client.commands.command_line_arguments import Repeat, remember
 
 
 class Option(click.Option):

@@ -46,7 +46,7 @@ def test_the_summaries_of_lazy_commands_are_the_first_lines_of_their_help() -> N
 DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}'
 TRIAL = ["iam", "simulate", "--document", DOCUMENT, "--operation", "compute:instances:read", "--target", "*"]
 ALWAYS = {
-    *("command", "formats", "given_words", "interruption", "invocation", "output", "parameters", "root"),
+    *("command", "command_line_arguments", "formats", "interruption", "invocation", "output", "parameters", "root"),
     "usage_errors",
 }
 TENANTS = {"tenants", "completers"}

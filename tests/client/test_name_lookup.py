@@ -6,7 +6,7 @@ import pytest
 
 from client.errors import FrostError
 from client.models.validation import name_key
-from client.name_lookup import GROUP, TENANT, match, named
+from client.name_lookup import GROUP, TENANT, find_by_name, match
 
 OPS = {"id": "1", "name": "Ops"}
 LOWER = {"id": "2", "name": "ops"}
@@ -46,7 +46,7 @@ def test_a_tenant_is_named_in_any_letter_case_as_the_contract_says() -> None:
     shops = [{"id": number, "displayName": name, "slug": f"s{number}"} for number, name in enumerate(("Shop", "shop"))]
     with pytest.raises(FrostError, match="2 tenants"):
         match(TENANT, shops, "Shop")
-    assert named(shops, "Shop", TENANT.names) == shops[:1]
+    assert find_by_name(shops, "Shop", TENANT.names) == shops[:1]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from client.errors import FrostError
-from client.name_lookup import named
+from client.name_lookup import find_by_name
 from client.tables.columns import json_of
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
@@ -201,7 +201,7 @@ class RemoteListScreen(ListScreen[T]):
         records = self.records()
         record = next((row for row in records if self.id_of(row) == argument), None)
         key = self.KIND.name_key
-        same = named(records, argument, lambda row: (str(json_of(row).get(key, "")),))
+        same = find_by_name(records, argument, lambda row: (str(json_of(row).get(key, "")),))
         if record is None and len(same) != 1:
             several = f"several {self.KIND.plural} are named {argument}: use the ID"
             self.frame.toast(several if same else f"{self.KIND.name} not found: {argument}", "warning")

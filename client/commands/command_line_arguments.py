@@ -10,7 +10,7 @@ Repeat = Callable[[str], str]
 """Returns the word in place of a value that cannot be repeated, such as a secret or standard input."""
 
 
-class Given(NamedTuple):
+class CommandLineArgument(NamedTuple):
     """A parameter on the command line, and its words."""
 
     command: str
@@ -22,25 +22,29 @@ class Given(NamedTuple):
 
 def remember(ctx: click.Context, param: click.Parameter, opts: Mapping[str, Any], repeat: Repeat = str) -> None:
     """Store the words of a parameter in the invocation, if the command line has it."""
-    given: list[Given] | None = getattr(ctx.obj, "given", None)
+    arguments: list[CommandLineArgument] | None = getattr(ctx.obj, "command_line_arguments", None)
     name = param.name or ""
-    if given is None or ctx.resilient_parsing or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+    if arguments is None or ctx.resilient_parsing or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
         return
     raw = opts.get(name)
     values = [repeat(str(value)) for value in (raw if isinstance(raw, list | tuple) else [raw])]
     if not isinstance(param, click.Option):
-        given.append(Given(ctx.command_path, name, True, tuple(values)))
+        arguments.append(CommandLineArgument(ctx.command_path, name, True, tuple(values)))
         return
     flag = max(param.opts, key=len)
     words: list[str] = []
     for value in values:
         # A value that begins with a hyphen would be read as a flag.
         words += [flag] if param.is_flag else [f"{flag}={value}"] if value.startswith("-") else [flag, value]
-    given.append(Given(ctx.command_path, name, False, tuple(words)))
+    arguments.append(CommandLineArgument(ctx.command_path, name, False, tuple(words)))
 
 
 def command_line(
-    command_path: str, all_given: Sequence[Given], *, without: Collection[str] = (), added: Sequence[str] = ()
+    command_path: str,
+    all_arguments: Sequence[CommandLineArgument],
+    *,
+    without: Collection[str] = (),
+    added: Sequence[str] = (),
 ) -> str:
     """Return a command line, quoted for a shell.
 
@@ -49,7 +53,7 @@ def command_line(
 
     Args:
         command_path: The words of the command, `frost iam simulate`.
-        all_given: The parameters on the command line.
+        all_arguments: The parameters on the command line.
         without: Names of parameters to leave out.
         added: Words to add.
     """
@@ -60,9 +64,9 @@ def command_line(
     for word in command_path.split(" "):
         path = f"{path} {word}".lstrip()
         words.append(word)
-        given = [one for one in all_given if one.command == path and one.name not in without]
-        arguments = [word for one in given if one.is_argument for word in one.words]
-        flags = [word for one in given if not one.is_argument for word in one.words]
+        parameters = [one for one in all_arguments if one.command == path and one.name not in without]
+        arguments = [word for one in parameters if one.is_argument for word in one.words]
+        flags = [word for one in parameters if not one.is_argument for word in one.words]
         if path == command_path:
             flags += added
         # Behind `--`, a word that begins with a hyphen is no flag.
