@@ -36,6 +36,7 @@ SIGN_IN_PATHS = (
 )
 """Discovery and sign-in over the network, for clients without a credential."""
 RESERVED_PATHS = frozenset(HEALTH_PATHS + SIGN_IN_PATHS)
+RESERVED_METHODS = ("GET", "HEAD", "POST")
 # Requests for discovery and sign-in beyond the limits, in total and by network.
 MAX_RESERVED_REQUESTS, MAX_RESERVED_REQUESTS_OF_NETWORK = 32, 8
 
@@ -150,7 +151,7 @@ class Admission:
         if address is None:
             return Lane(Kind.ACCEPTED, scope["client"])
         network, path = wide_network_of(address), scope["path"]
-        if path in RESERVED_PATHS:
+        if path in RESERVED_PATHS and scope["method"] in RESERVED_METHODS:
             return Lane(Kind.RESERVED, (network, path in HEALTH_PATHS))
         digest = scope["frost.credential"] = credential_digest(scope["headers"])
         if digest is not None and (principal := self.accepted.get(digest)) is not None:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from service.http_server.admission import RESERVED_PATHS, Admission
+from service.http_server.admission import RESERVED_METHODS, RESERVED_PATHS, Admission
 from service.http_server.connections import LOCAL, Source
 from service.http_server.protocol import TOO_MANY_CONNECTIONS, HttpProtocol, error_response_bytes
 
@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.1
 MAX_DELAYED = 512
 MAX_SILENT_SECONDS = 2.0
 REJECTION_DELAY_SECONDS = 1.0
-RESERVED_LINES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD", "POST") for path in RESERVED_PATHS)
+RESERVED_LINES = tuple(f"{method} {path} ".encode() for method in RESERVED_METHODS for path in RESERVED_PATHS)
 MAX_LINE_BYTES = max(map(len, RESERVED_LINES))
 # Closing with unread data would reset the connection.
 MAX_DISCARDED_BYTES = 64 * 1024

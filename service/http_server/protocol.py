@@ -79,6 +79,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_pipelined = False
         """Whether a request starts that waited for the response to an earlier one."""
         self._running: RequestResponseCycle | None = None
+        self._turn: Turn | None = None
+        """Of the latest request."""
         self._head_began = self._first_byte_at = 0.0
         self._parse_error: tuple[int, str, str] | None = None
         self._queued_rejection: tuple[int, str, str] | None = None
@@ -114,6 +116,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._flood_timer.cancel()
         if self.admission is not None:
             self.admission.connections.remove(self)
+        if self._turn is not None:
+            self._turn.withdraw()
         for body in self._bodies:
             body.abandon()
         self._bodies.clear()
@@ -161,7 +165,7 @@ class HttpProtocol(HttpToolsProtocol):
         scope["frost.connection"] = self
         lane = scope["frost.lane"] = self.admission.lane_of(scope, pipelined=self._is_pipelined)
         turn = Turn(self.admission.turns, lane, partial(self._start, cycle, app), self._fail_start)
-        scope["frost.turn"] = turn
+        scope["frost.turn"] = self._turn = turn
         self.admission.turns.add(turn)
 
     def _start(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:

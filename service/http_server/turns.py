@@ -88,6 +88,15 @@ class Turn:
             self.end()
             fail()
 
+    @property
+    def is_withdrawn(self) -> bool:
+        return self._start is None
+
+    def withdraw(self) -> None:
+        """Drop a request whose connection was lost while it waited. Nothing happens once it has started."""
+        if self._start is not None:
+            self._start = self._fail = self._turns = None
+
     def end(self) -> None:
         """Let the lane go on after a pipelined request. Idempotent."""
         turns, self._turns = self._turns, None
@@ -162,13 +171,16 @@ class Turns:
                 self._schedule()
 
     def _start_waiting(self, kind: Kind) -> None:
-        lanes, key = self._waiting[kind], self._next(kind)
-        if key is not None:
+        """Start the next request. Withdrawn ones do not count, so that lost connections delay nobody."""
+        lanes = self._waiting[kind]
+        while (key := self._next(kind)) is not None:
             turn = lanes[key].popleft()
             lanes.move_to_end(key)
             if not lanes[key]:
                 del lanes[key]
-            self._run(turn)
+            if not turn.is_withdrawn:
+                self._run(turn)
+                return
 
     def _next(self, kind: Kind) -> Hashable:
         """Return the lane whose turn it is. Lanes with enough pipelined requests have none until one of these ends."""

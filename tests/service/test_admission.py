@@ -295,7 +295,12 @@ PROXY = "192.0.2.9"
 
 def scope_of(client: str, *, path: str = "/api/v1/me", forwarded: str = "", key: str = "") -> dict[str, Any]:
     headers = [(b"x-forwarded-for", forwarded.encode()), (b"x-api-key", key.encode())]
-    return {"client": (client, 1), "path": path, "headers": [header for header in headers if header[1]]}
+    return {
+        "method": "GET",
+        "client": (client, 1),
+        "path": path,
+        "headers": [header for header in headers if header[1]],
+    }
 
 
 def test_the_lane_behind_a_trusted_proxy_is_that_of_each_request() -> None:
@@ -327,6 +332,7 @@ def test_a_credential_has_the_lane_of_its_person_while_it_is_accepted() -> None:
     # Without a valid credential, whatever it is.
     sign_in = scope_of("198.51.100.1", path="/api/v1/auth/cli-config", key="invented")
     assert admission.lane_of(sign_in, pipelined=False) == (Kind.RESERVED, ("198.51.100.0", False))
+    assert admission.lane_of(sign_in | {"method": "PUT"}, pipelined=False).kind is Kind.UNKNOWN
 
 
 def test_requests_without_an_accepted_credential_leave_room_for_others_and_for_sign_in() -> None:

@@ -48,6 +48,24 @@ async def test_a_client_with_many_connections_does_not_delay_the_first_request_o
     assert (start.started.count("flood"), start.started.count("other"), len(start.turns)) == (100, 3, 0)
 
 
+async def test_requests_of_lost_connections_keep_nothing_and_use_no_start() -> None:
+    start = Start()
+    start.add(Kind.UNKNOWN, "network", 1_000)
+    for turn in start.added[1:]:
+        turn.withdraw()
+        turn.end()
+    start.add(Kind.UNKNOWN, "network")
+    start.add(Kind.PIPELINED, "person", MAX_PIPELINED + 2)
+    for turn in start.added[-2:]:  # these wait for the others of the person
+        turn.withdraw()
+        turn.end()
+    await iterations(MAX_PIPELINED + 2)
+    assert start.started.count("network") == 2
+    assert (start.started.count("person"), len(start.turns)) == (MAX_PIPELINED, 2)
+    start.added[0].withdraw()  # a request that has started goes on
+    assert start.started.count("network") == 2
+
+
 async def test_a_client_that_is_alone_starts_many_requests_in_an_iteration() -> None:
     start = Start()
     start.add(Kind.ACCEPTED, "only")
