@@ -33,8 +33,11 @@ settings.load_profile("frost")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(unit_level)
-    # A shell starts background jobs of a script with Ctrl-C ignored. The programs under test would inherit this.
+    # A shell starts background jobs of a script with Ctrl-C and Ctrl-\ ignored, and nohup ignores the loss of the
+    # terminal. The programs under test would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

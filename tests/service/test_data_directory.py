@@ -357,4 +357,5 @@ def test_the_process_refuses_each_path_in_one_line() -> None:
                 # What `frost platform reset` removes.
                 (running.folder / data_directory.MARK).unlink()
                 (running.folder / KEY_FILE).unlink()
+                (running.folder / "audit.mark").unlink()
         running.start()
