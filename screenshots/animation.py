@@ -29,7 +29,7 @@ COLOURS = 128
 PALETTE_SECONDS = 1.0
 """The palette is computed from frames with at least this duration."""
 MAX_BYTES = 1_500_000
-SETTLE_SECONDS = 0.3
+SETTLE_SECONDS = 0.6
 """Interval between two captures that must be equal. An evaluation takes less, also on a busy machine."""
 LETTER, DELETE = 0.06, 0.03
 """Duration of a frame after a typed character and after a deleted one, in seconds."""
